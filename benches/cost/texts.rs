@@ -1,0 +1,84 @@
+//! The texts and questions to measure with.
+
+use rag_benches::{Corpus, Document, eval_data};
+use rag_tests::Random;
+
+/// Documents and questions, all different.
+pub(crate) struct Texts {
+    pub(crate) name: String,
+    pub(crate) documents: Vec<Document>,
+    pub(crate) queries: Vec<String>,
+}
+
+const DOCUMENTS: usize = 5_000;
+const QUERIES: usize = 1_000;
+
+impl Texts {
+    /// SciFact's, or made-up ones.
+    pub(crate) fn choose() -> Self {
+        match eval_data() {
+            Some(data) => {
+                let corpus = Corpus::read(&data, "scifact");
+                let mut queries: Vec<String> = corpus.queries.into_iter().map(|query| query.text).collect();
+                queries.sort();
+                queries.dedup();
+                Random::seeded(7).shuffle(&mut queries);
+                Self { name: corpus.name, documents: corpus.documents, queries }
+            }
+            None => Self::made_up(),
+        }
+    }
+
+    fn made_up() -> Self {
+        let mut words = Words::seeded(1);
+        let document =
+            |id: usize| Document { id: format!("made-{id}"), title: words.text(8), text: words.text(180) };
+        let documents = (0..DOCUMENTS).map(document).collect();
+        let queries = (0..QUERIES).map(|_| words.text(12)).collect();
+        Self { name: "made-up".into(), documents, queries }
+    }
+}
+
+/// Words of which the n-th is about n times rarer than the first.
+pub(crate) struct Words(Random);
+
+impl Words {
+    pub(crate) fn seeded(seed: u64) -> Self {
+        Self(Random::seeded(seed))
+    }
+
+    /// A text of so many words.
+    pub(crate) fn text(&mut self, words: usize) -> String {
+        (0..words).map(|_| self.word()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn word(&mut self) -> String {
+        const SYLLABLES: [&str; 16] = [
+            "ba", "cor", "del", "fim", "gan", "hul", "jo", "kes", "lim", "mor", "nat", "pel", "qua", "ris",
+            "tov", "zu",
+        ];
+        let share = (self.0.bits() >> 11) as f64 / (1u64 << 53) as f64;
+        let mut number = (40_000f64.powf(share) - 1.0) as usize;
+        let mut word = String::new();
+        loop {
+            word += SYLLABLES[number % 16];
+            number /= 16;
+            if number == 0 {
+                return word;
+            }
+        }
+    }
+}
+
+/// In an order that only the seed decides.
+trait Shuffle {
+    fn shuffle<T>(&mut self, items: &mut [T]);
+}
+
+impl Shuffle for Random {
+    fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Quality on SciFact and Cranfield: nDCG@10 and recall@100 of each way of searching, beside the same model run by
+//! ONNX Runtime directly. Ends with 1 where SciFact is below its targets.
+//!
+//! `RAG_EVAL_DATA` names the folder with `scifact/` and `cranfield/` in the layout of BEIR. Embedding SciFact for the
+//! first time takes 10 to 17 minutes of CPU time, twice; vectors are kept in `RAG_BENCH_HOME`, so the next run takes
+//! two or three minutes.
+//!
+//! `RAG_BENCH_DOCUMENTS=400` takes only so many documents of each collection, and the questions whose relevant ones are
+//! among them. Figures are then too good to compare with published ones, and only the difference between the vector arm
+//! and the model alone is checked.
+
+#![allow(clippy::unwrap_used, reason = "a bench that fails must say where")]
+#![allow(clippy::print_stdout, reason = "a table is what a bench is for")]
+
+use rag_benches::{
+    Corpus, Document, Engine, KeptVectors, Library, Query, Table, digest, embed_all, eval_data, model_digest,
+    ndcg_at_10, recall,
+};
+use rag_tests::Cluster;
+use rag_wire::{Lane, TextRole};
+use std::process::ExitCode;
+
+/// What SciFact must reach: tantivy alone 0.694, the model alone 0.711 (published 0.713).
+const LEAST_KEYWORD: f64 = 0.68;
+const LEAST_HYBRID: f64 = 0.725;
+/// Most that the vector arm may differ from the model run directly, either way.
+const MOST_DIFFERENCE: f64 = 0.005;
+/// The same over the fewer questions of a part.
+const MOST_DIFFERENCE_OF_PART: f64 = 0.01;
+
+/// Kept vectors that are computed anew, to see that the engine still makes the same.
+const SAMPLE: usize = 12;
+
+const DIRECT: &str = "vectors of the same model, ONNX Runtime alone";
+
+/// Name, mode and options of the searches.
+const WAYS: [(&str, &str, &str); 4] = [
+    ("keyword", "keyword", "{}"),
+    ("vector", "vector", "{}"),
+    ("hybrid, RRF", "hybrid", r#"{"fusion": "rrf"}"#),
+    ("hybrid, weighted (default)", "hybrid", "{}"),
+];
+
+/// nDCG@10 and recall@100, averaged over the questions.
+#[derive(Debug, Clone, Copy, Default)]
+struct Quality {
+    ndcg: f64,
+    recall: f64,
+}
+
+struct Measured {
+    name: String,
+    is_partial: bool,
+    ways: Vec<Quality>,
+    direct: Quality,
+}
+
+fn main() -> ExitCode {
+    let Some(data) = eval_data() else {
+        eprintln!(
+            "RAG_EVAL_DATA is not set: it names the folder with scifact/ and cranfield/ in the layout of BEIR"
+        );
+        return ExitCode::from(2);
+    };
+    let limit = std::env::var("RAG_BENCH_DOCUMENTS").ok().map(|count| count.parse::<usize>().unwrap());
+    let corpora: Vec<Corpus> = ["scifact", "cranfield"]
+        .iter()
+        .map(|name| Corpus::read(&data, name))
+        .map(|corpus| limit.map_or(corpus.clone(), |count| corpus.limited_to(count)))
+        .collect();
+
+    let direct: Vec<Quality> = corpora.iter().map(measure_directly).collect();
+    // What a search finds does not depend on it, and the machine has nothing else to do.
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let cluster = Cluster::builder("quality").setting("rag_ext.bulk_threads", &threads.to_string()).start();
+    let measured: Vec<Measured> = corpora
+        .iter()
+        .zip(direct)
+        .map(|(corpus, direct)| Measured {
+            name: corpus.name.clone(),
+            is_partial: corpus.is_partial,
+            ways: measure_ways(&cluster, corpus),
+            direct,
+        })
+        .collect();
+    print(&measured);
+    if judge(&measured) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Average quality of rankings of document ids, best first.
+fn average(corpus: &Corpus, mut ranking: impl FnMut(&Query) -> Vec<String>) -> Quality {
+    let mut sum = Quality::default();
+    let mut count = 0.0;
+    for query in corpus.judged_queries() {
+        let ranked: Vec<bool> =
+            ranking(query).iter().take(100).map(|id| query.relevant.contains(id)).collect();
+        sum.ndcg += ndcg_at_10(&ranked, query.relevant.len());
+        sum.recall += recall(&ranked, query.relevant.len());
+        count += 1.0;
+    }
+    Quality { ndcg: sum.ndcg / count, recall: sum.recall / count }
+}
+
+/// The model alone: title, line break and text as one input, every document compared.
+fn measure_directly(corpus: &Corpus) -> Quality {
+    eprintln!("{}: the model alone", corpus.name);
+    let mut kept = KeptVectors::open("direct.vectors", &model_digest());
+    let texts: Vec<String> = corpus.documents.iter().map(Document::titled_text).collect();
+    let documents = embed_all(&texts, &mut kept);
+    let questions: Vec<String> =
+        corpus.judged_queries().map(|query| rag_benches::as_query(&query.text)).collect();
+    let mut questions = embed_all(&questions, &mut kept).into_iter();
+    average(corpus, |_| {
+        let question = questions.next().unwrap();
+        let cosine = |vector: &[f32]| -> f32 { question.iter().zip(vector).map(|(a, b)| a * b).sum() };
+        let mut ranked: Vec<(f32, &str)> = documents
+            .iter()
+            .zip(&corpus.documents)
+            .map(|(vector, document)| (cosine(vector), &document.id[..]))
+            .collect();
+        ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+        ranked.into_iter().take(100).map(|(_, id)| id.to_owned()).collect()
+    })
+}
+
+fn measure_ways(cluster: &Cluster, corpus: &Corpus) -> Vec<Quality> {
+    eprintln!("{}: ingesting", corpus.name);
+    let mut kept = KeptVectors::open(&format!("{}.vectors", corpus.name), &model_digest());
+    drop_stale(corpus, &mut kept);
+    let library = Library::new(cluster, &corpus.name);
+    let ingested = library.ingest_with(&corpus.documents, &mut kept);
+    println!(
+        "{}: {} documents, {} chunks ingested in {:.1} s ({:.1} chunks/s), of which {} were embedded anew",
+        corpus.name,
+        corpus.documents.len(),
+        ingested.chunks,
+        ingested.time.as_secs_f64(),
+        ingested.chunks as f64 / ingested.time.as_secs_f64(),
+        ingested.embedded,
+    );
+    let mut session = library.session();
+    let client = session.client();
+    let search = client
+        .prepare("SELECT uri FROM rag_search($1, 100, mode => $2, options => $3::text::jsonb) ORDER BY rank")
+        .unwrap();
+    let mut measure = |(name, mode, options): (&str, &str, &str)| {
+        eprintln!("{}: {name}", corpus.name);
+        average(corpus, |query| {
+            let rows = client.query(&search, &[&query.text, &mode, &options]).unwrap();
+            // A document stands where its first chunk stands.
+            let mut ranked: Vec<String> = Vec::with_capacity(rows.len());
+            for id in rows.iter().map(|row| row.get::<_, String>(0)) {
+                if !ranked.contains(&id) {
+                    ranked.push(id);
+                }
+            }
+            ranked
+        })
+    };
+    WAYS.map(&mut measure).to_vec()
+}
+
+/// Forgets kept vectors if the engine makes others now.
+fn drop_stale(corpus: &Corpus, kept: &mut KeptVectors) {
+    // Most abstracts are one chunk, embedded with their title.
+    let known: Vec<String> = corpus
+        .documents
+        .iter()
+        .map(Document::titled_text)
+        .filter(|text| kept.get(&digest(text.as_bytes())).is_some())
+        .collect();
+    let sample: Vec<String> =
+        known.iter().step_by((known.len() / SAMPLE).max(1)).take(SAMPLE).cloned().collect();
+    if sample.is_empty() {
+        kept.clear();
+        return;
+    }
+    let vectors = Engine::start().connect().embed(Lane::Bulk, TextRole::Passage, sample.clone());
+    let dot = |a: &[f32], b: &[f32]| -> f32 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
+    let agrees = |text: &String, vector: &Vec<f32>| {
+        // Kept ones were stored with half the precision, so they are not quite of length 1.
+        let kept = kept.get(&digest(text.as_bytes())).unwrap();
+        dot(kept, vector) / dot(kept, kept).sqrt() > 0.9999
+    };
+    if !sample.iter().zip(&vectors).all(|(text, vector)| agrees(text, vector)) {
+        eprintln!(
+            "{}: the engine makes other vectors than those that were kept: all are made anew",
+            corpus.name
+        );
+        kept.clear();
+    }
+}
+
+fn print(measured: &[Measured]) {
+    let mut columns = vec!["nDCG@10 / R@100".to_owned()];
+    columns
+        .extend(measured.iter().map(|m| format!("{}{}", m.name, if m.is_partial { " (part)" } else { "" })));
+    let mut table = Table::new(&columns.iter().map(String::as_str).collect::<Vec<_>>());
+    let figures = |name: &str, of: &dyn Fn(&Measured) -> Quality| {
+        let mut row = vec![name.to_owned()];
+        row.extend(
+            measured.iter().map(of).map(|quality| format!("{:.4} / {:.4}", quality.ndcg, quality.recall)),
+        );
+        row
+    };
+    for (place, (name, ..)) in WAYS.iter().enumerate() {
+        table.add(figures(name, &|m| m.ways[place]));
+    }
+    table.add(figures(DIRECT, &|m| m.direct));
+    println!();
+    table.print();
+}
+
+/// Compares SciFact with its targets; true if it reaches all.
+fn judge(measured: &[Measured]) -> bool {
+    let scifact = measured.iter().find(|m| m.name == "scifact").unwrap();
+    let [keyword, vector, _, weighted] = scifact.ways[..] else { panic!("four ways were measured") };
+    let difference = vector.ndcg - scifact.direct.ndcg;
+    let most = if scifact.is_partial { MOST_DIFFERENCE_OF_PART } else { MOST_DIFFERENCE };
+    let mut checks = vec![(
+        format!("scifact, vector: {difference:+.4} from the model alone, at most ±{most}"),
+        difference.abs() <= most,
+    )];
+    if !scifact.is_partial {
+        let least = |name: &str, found: f64, least: f64| {
+            (format!("scifact, {name}: {found:.4}, at least {least}"), found >= least)
+        };
+        checks.push(least("keyword", keyword.ndcg, LEAST_KEYWORD));
+        checks.push(least("hybrid by default", weighted.ndcg, LEAST_HYBRID));
+    }
+    for (text, holds) in &checks {
+        println!("{} {text}", if *holds { "ok  " } else { "MISS" });
+    }
+    checks.iter().all(|(_, holds)| *holds)
+}

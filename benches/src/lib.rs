@@ -1,0 +1,40 @@
+//! What the benches share: test collections, kept vectors, a model run directly, a filled database, an engine
+//! of its own, and how times and tables are shown.
+//!
+//! | bench | asks |
+//! |---|---|
+//! | `quality` | does it find what people judged relevant? Fails where a figure is below its target |
+//! | `cost` | what does it cost beside the bare parts it is made of? Prints, asserts no time |
+//! | `parse` | is all in the text that another parser found in the file? Fails where a format is below its goal |
+//! | `crates` | is one of the pure crates slower than last time? Criterion |
+//!
+//! A machine is never quiet, so a figure here is a ratio of two times taken in turn in one run.
+
+#![allow(clippy::unwrap_used, reason = "a bench that fails must say where")]
+#![allow(clippy::print_stdout, reason = "a table is what a bench is for")]
+
+mod corpus;
+mod engine;
+mod library;
+mod metric;
+mod model;
+mod table;
+mod times;
+mod vectors;
+
+pub use corpus::{Corpus, Document, Query, eval_data};
+pub use engine::{Client, Engine};
+pub use library::{Ingested, Library};
+pub use metric::{ndcg_at_10, recall};
+pub use model::{Model, as_query, embed_all, model_digest};
+pub use table::Table;
+pub use times::{Times, timed};
+pub use vectors::{KeptVectors, Key, digest, kept_folder};
+
+/// The embedding model that is measured: the default one.
+pub const MODEL: &str = "bge-small-en-v1.5";
+
+/// The value of a variable that `make bench` sets.
+pub fn set_by_make(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run this with `make bench`"))
+}

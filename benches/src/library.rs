@@ -1,0 +1,174 @@
+//! A database of one ordinary role with documents in it, ingested in the background as an application's are.
+//!
+//! Vectors kept from earlier runs are laid into the role's domain beforehand, as vectors of chunks that belong to
+//! no document: ingestion then finds them, as it finds those of any equal text, and embeds only what is new.
+
+use crate::{Document, KeptVectors, timed};
+use rag_tests::{Cluster, Database, Session, literal};
+use std::time::Duration;
+
+/// Marks the chunks that hold kept vectors: no section has this id.
+const NO_SECTION: &str = "00000000-0000-0000-0000-000000000000";
+
+/// Rows of one statement.
+const BATCH: usize = 500;
+
+/// What an ingestion came to.
+#[derive(Debug, Clone, Copy)]
+pub struct Ingested {
+    /// Chunks of the documents.
+    pub chunks: i64,
+    /// Chunks whose vector was computed, not found.
+    pub embedded: i64,
+    /// From the commit of the documents until the last was done.
+    pub time: Duration,
+}
+
+/// A database with rag_ext, and the role whose documents are in it.
+pub struct Library<'a> {
+    database: Database<'a>,
+    role: String,
+}
+
+impl<'a> Library<'a> {
+    /// An empty one, with an engine that answers.
+    pub fn new(cluster: &'a Cluster, name: &str) -> Self {
+        let database = cluster.database(name);
+        let role = database.role("reader");
+        cluster.running_engine();
+        Self { database, role }
+    }
+
+    /// Its database.
+    pub fn database(&self) -> &Database<'a> {
+        &self.database
+    }
+
+    /// A session of the ordinary role.
+    pub fn session(&self) -> Session {
+        self.database.connect(&self.role)
+    }
+
+    /// A session of the superuser.
+    pub fn admin(&self) -> Session {
+        self.database.admin()
+    }
+
+    /// Name of the ordinary role.
+    pub fn role(&self) -> &str {
+        &self.role
+    }
+
+    /// Ingests documents with plain INSERT statements, using kept vectors, and keeps the new ones.
+    pub fn ingest_with(&self, documents: &[Document], kept: &mut KeptVectors) -> Ingested {
+        self.lay_in(kept);
+        let ingested = self.ingest(documents);
+        self.take_out();
+        for row in self.admin().rows("SELECT encode(c.sha256, 'hex'), e.v::text FROM rag.chunk c JOIN rag.embedding e ON e.chunk_id = c.id") {
+            let [Some(hash), Some(vector)] = &row[..] else { panic!("a chunk without a vector") };
+            let key = std::array::from_fn(|at| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap());
+            kept.put(key, serde_json::from_str(vector).unwrap());
+        }
+        kept.save();
+        ingested
+    }
+
+    /// Ingests documents with plain INSERT statements and waits for the background.
+    pub fn ingest(&self, documents: &[Document]) -> Ingested {
+        let mut session = self.session();
+        let before = chunks_of(&mut session);
+        let client = session.client();
+        let mut transaction = client.transaction().unwrap();
+        for batch in documents.chunks(BATCH) {
+            let column = |field: fn(&Document) -> &str| batch.iter().map(field).collect::<Vec<&str>>();
+            transaction
+                .execute(
+                    "INSERT INTO rag.document (uri, title, content) SELECT * FROM unnest($1::text[], $2::text[], $3::text[])",
+                    &[&column(|d| &d.id), &column(|d| &d.title), &column(|d| &d.text)],
+                )
+                .unwrap();
+        }
+        let (time, ()) = timed(|| {
+            transaction.commit().unwrap();
+            self.wait(documents.len());
+        });
+        let after = chunks_of(&mut session);
+        Ingested { chunks: after.0 - before.0, embedded: after.1 - before.1, time }
+    }
+
+    fn wait(&self, documents: usize) {
+        let mut session = self.session();
+        while !session.holds("SELECT rag_wait(NULL, '30 s')") {
+            let done = session.count("SELECT count(*) FROM rag.document WHERE status = 'done'");
+            eprintln!("  {done} documents done, {documents} wanted");
+        }
+        let failed = session.rows("SELECT uri, sqlstate, error FROM rag.failed_job LIMIT 3");
+        assert!(failed.is_empty(), "documents failed: {failed:?}");
+    }
+
+    /// Lays kept vectors into the role's domain. The first document makes domain and vector space.
+    fn lay_in(&self, kept: &KeptVectors) {
+        self.session().ingest("The first document.", "first");
+        let mut admin = self.admin();
+        let place = admin.rows("SELECT space_id, domain_id FROM rag.embedding");
+        let (space, domain) = (place[0][0].clone().unwrap(), place[0][1].clone().unwrap());
+        let rows: Vec<(String, String)> = kept
+            .iter()
+            .map(|(key, vector)| {
+                let hash = key.iter().map(|byte| format!("{byte:02x}")).collect();
+                (hash, serde_json::to_string(vector).unwrap())
+            })
+            .collect();
+        for batch in rows.chunks(BATCH) {
+            let (hashes, vectors): (Vec<&str>, Vec<&str>) =
+                batch.iter().map(|(h, v)| (&h[..], &v[..])).unzip();
+            let statement = format!(
+                "WITH kept AS MATERIALIZED (
+                     SELECT gen_random_uuid() AS id, hash, v FROM unnest($1::text[], $2::text[]) AS k (hash, v)
+                 ), chunks AS (
+                     INSERT INTO rag.chunk (domain_id, id, document_id, section_id, ordinal, content, context, tokens,
+                                            char_from, char_to, sha256)
+                     SELECT '{domain}', id, id, '{NO_SECTION}', 0, '', '', 0, 0, 0, decode(hash, 'hex') FROM kept
+                 )
+                 INSERT INTO rag.embedding (space_id, domain_id, chunk_id, v)
+                 SELECT '{space}', '{domain}', id, v::halfvec FROM kept"
+            );
+            admin.client().execute(&statement, &[&hashes, &vectors]).unwrap();
+        }
+        admin.run("ANALYZE rag.chunk; ANALYZE rag.embedding");
+    }
+
+    /// Takes out what was laid in, and its room on the disk.
+    fn take_out(&self) {
+        self.session().run("DELETE FROM rag.document WHERE uri = 'first'");
+        let mut admin = self.admin();
+        admin.run(&format!(
+            "WITH kept AS (DELETE FROM rag.chunk WHERE section_id = {} RETURNING id)
+             DELETE FROM rag.embedding e USING kept WHERE e.chunk_id = kept.id",
+            literal(NO_SECTION)
+        ));
+        self.settle();
+        for table in ["rag.chunk", "rag.embedding", "rag.document", "rag.segment"] {
+            admin.run(&format!("VACUUM (FULL, ANALYZE) {table}"));
+        }
+    }
+
+    /// Waits until no worker has anything to do, merges included.
+    pub fn settle(&self) {
+        let mut admin = self.admin();
+        let workers = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = {} AND backend_type LIKE 'rag_ext%'",
+            literal(self.database.name())
+        );
+        rag_tests::wait_until("the workers have left", Duration::from_secs(300), || {
+            admin.count(&workers) == 0
+        });
+    }
+}
+
+/// Chunks of the role's documents, and how many of them had their vector computed.
+fn chunks_of(session: &mut Session) -> (i64, i64) {
+    let counted = session.rows("SELECT coalesce(sum(chunks), 0), coalesce(sum(embedded), 0) FROM rag.job");
+    let number = |at: usize| counted[0][at].as_ref().unwrap().parse().unwrap();
+    (number(0), number(1))
+}

@@ -1,0 +1,321 @@
+//! Text to terms: words, codes and characters with their positions.
+//!
+//! Text is cut into *runs*: words joined by the characters that codes are made of (`FC-001-234`, `pg_dump`,
+//! `10.0.0.1`, `a@b.org`). Each word of a run is a term with a position of its own, folded, stemmed and
+//! dropped when it is a stop word. A run that looks like a code is also kept whole, unstemmed, at the
+//! position of its first word, so phrases work across it. Scripts without spaces between words give character
+//! pairs, and each character by itself so that a single one can be found.
+//!
+//! The same code runs over documents and queries; what a query does with the terms is left to `query`.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use unicode_normalization::char::is_combining_mark;
+
+use crate::Language;
+use crate::normal_form::{fold_accents, push_normalised};
+
+/// The version of the terms that text gives. A segment of another version still opens and can be searched,
+/// but should be built again: its terms may differ from those of a query.
+pub const ANALYSER_VERSION: u32 = 1;
+
+/// Longer terms (in bytes of UTF-8) are dropped; their position stays taken.
+pub(crate) const MAX_TERM_BYTES: usize = 255;
+
+/// The most characters that may join two words of one run, as in `https://host`.
+const MAX_CONNECTORS: usize = 3;
+
+/// What a term stands for in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TermKind {
+    /// A word, or a pair of characters in a script without spaces.
+    Word,
+    /// A code kept whole, at the position of its first word.
+    Whole,
+    /// One character of a longer run in a script without spaces. Queries leave it out: the pairs say more.
+    Character,
+}
+
+/// One term of a text.
+#[derive(Debug)]
+pub(crate) struct Term<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) kind: TermKind,
+    /// Counts words, stop words included, from 0. Never falls from one term to the next.
+    pub(crate) position: u32,
+    /// Where in the text it stands, in bytes.
+    pub(crate) span: Range<usize>,
+}
+
+/// Turns text of one language into terms.
+pub(crate) struct Analyser {
+    stop_words: HashSet<String>,
+    longest_stop_word: usize,
+    stemmer: Option<frostem::Stemmer>,
+    /// English keeps `don't` and `John's` in one word; elsewhere an apostrophe ends a word (`l'avion`).
+    keeps_apostrophe: bool,
+}
+
+impl Analyser {
+    /// The one analyser of `language` in this process.
+    pub(crate) fn of(language: Language) -> &'static Analyser {
+        static ANALYSERS: [OnceLock<Analyser>; 31] = [const { OnceLock::new() }; 31];
+        ANALYSERS[usize::from(language.code())].get_or_init(|| Analyser::new(language))
+    }
+
+    fn new(language: Language) -> Analyser {
+        let stop_words: HashSet<String> = (language.stop_words().iter())
+            .map(|word| {
+                let mut normal = String::new();
+                push_normalised(word, &mut normal);
+                normal
+            })
+            .collect();
+        Analyser {
+            longest_stop_word: stop_words.iter().map(String::len).max().unwrap_or(0),
+            stop_words,
+            stemmer: language.stemmer(),
+            keeps_apostrophe: language == Language::English,
+        }
+    }
+
+    /// Calls `sink` with each term of `text`, in the order of positions. Cost is linear in the text.
+    pub(crate) fn analyse(&self, text: &str, sink: impl FnMut(Term<'_>)) {
+        self.analyse_where(text, &Beginnings::all(), sink);
+    }
+
+    /// [`Self::analyse`] without words that begin otherwise, which are neither normalised nor stemmed.
+    pub(crate) fn analyse_where(&self, text: &str, beginnings: &Beginnings, mut sink: impl FnMut(Term<'_>)) {
+        let mut scan =
+            Scan { analyser: self, beginnings, text, position: 0, buffer: String::new(), words: Vec::new() };
+        let mut at = 0;
+        while let Some(character) = text[at..].chars().next() {
+            at = if !is_word_character(character) {
+                at + character.len_utf8()
+            } else if is_unspaced(character) {
+                scan.unspaced_run(at, &mut sink)
+            } else {
+                scan.word_run(at, &mut sink)
+            };
+        }
+    }
+
+    fn is_stop_word(&self, word: &str) -> bool {
+        word.len() <= self.longest_stop_word && self.stop_words.contains(word)
+    }
+}
+
+/// First bytes of words that are wanted. A byte that is not ASCII always is: what it becomes is not known before
+/// the word is normalised.
+pub(crate) struct Beginnings([bool; 128]);
+
+impl Beginnings {
+    /// All words.
+    pub(crate) fn all() -> Self {
+        Self([true; 128])
+    }
+
+    /// Words that begin like one of these terms.
+    pub(crate) fn of<'t>(terms: impl Iterator<Item = &'t str>) -> Self {
+        let mut wanted = Self([false; 128]);
+        for first in terms.filter_map(|term| term.bytes().next()) {
+            match wanted.0.get_mut(usize::from(first)) {
+                Some(place) => *place = true,
+                None => return Self::all(),
+            }
+        }
+        wanted
+    }
+
+    fn allow(&self, first: u8) -> bool {
+        self.0.get(usize::from(first.to_ascii_lowercase())).is_none_or(|wanted| *wanted)
+    }
+}
+
+/// One pass over a text.
+struct Scan<'a> {
+    analyser: &'a Analyser,
+    beginnings: &'a Beginnings,
+    text: &'a str,
+    position: u32,
+    buffer: String,
+    words: Vec<Range<usize>>,
+}
+
+impl Scan<'_> {
+    /// Takes the run of words that starts at byte `start`; gives the byte after it.
+    fn word_run(&mut self, start: usize, sink: &mut impl FnMut(Term<'_>)) -> usize {
+        self.words.clear();
+        let mut end = self.word_end(start);
+        self.words.push(start..end);
+        while let Some(next) = self.next_word(end) {
+            end = self.word_end(next);
+            self.words.push(next..end);
+        }
+        let whole = start..end + self.code_suffix(end);
+        if self.is_code(&whole) {
+            self.buffer.clear();
+            push_normalised(&self.text[whole.clone()], &mut self.buffer);
+            fold_accents(&mut self.buffer);
+            if self.buffer.len() <= MAX_TERM_BYTES {
+                let position = self.position;
+                sink(Term { text: &self.buffer, kind: TermKind::Whole, position, span: whole.clone() });
+            }
+        }
+        for at in 0..self.words.len() {
+            self.word(self.words[at].clone(), sink);
+        }
+        whole.end
+    }
+
+    /// Gives one word to `sink`, unless nothing of it is left or it is a stop word.
+    fn word(&mut self, span: Range<usize>, sink: &mut impl FnMut(Term<'_>)) {
+        let position = self.position;
+        self.position = self.position.saturating_add(1);
+        if !self.beginnings.allow(self.text.as_bytes()[span.start]) {
+            return;
+        }
+        self.buffer.clear();
+        push_normalised(&self.text[span.clone()], &mut self.buffer);
+        if self.analyser.is_stop_word(&self.buffer) {
+            return;
+        }
+        // Stemmers are made for words: `ps2s` and `0xffed` are names.
+        let is_plain =
+            self.buffer.len() <= MAX_TERM_BYTES && !self.buffer.bytes().any(|b| b.is_ascii_digit());
+        if let (Some(stemmer), true) = (self.analyser.stemmer, is_plain)
+            && let Cow::Owned(stem) = stemmer.stem(&self.buffer)
+        {
+            self.buffer = stem;
+        }
+        fold_accents(&mut self.buffer);
+        if !self.buffer.is_empty() && self.buffer.len() <= MAX_TERM_BYTES {
+            sink(Term { text: &self.buffer, kind: TermKind::Word, position, span });
+        }
+    }
+
+    /// Takes the run of unspaced script that starts at byte `start`; gives the byte after it.
+    fn unspaced_run(&mut self, start: usize, sink: &mut impl FnMut(Term<'_>)) -> usize {
+        let mut characters = self.text[start..].char_indices().map(|(at, c)| (start + at, c)).peekable();
+        let mut end = start;
+        while let Some((at, character)) = characters.next() {
+            if !(is_unspaced(character) && is_word_character(character)) {
+                break;
+            }
+            let is_first = at == start;
+            end = at + character.len_utf8();
+            let following = characters.peek().map(|(_, next)| *next);
+            let following = following.filter(|next| is_unspaced(*next) && is_word_character(*next));
+            let kind = if is_first && following.is_none() { TermKind::Word } else { TermKind::Character };
+            self.characters(at..end, kind, sink);
+            if let Some(next) = following {
+                self.characters(at..end + next.len_utf8(), TermKind::Word, sink);
+            }
+            self.position = self.position.saturating_add(1);
+        }
+        end
+    }
+
+    fn characters(&mut self, span: Range<usize>, kind: TermKind, sink: &mut impl FnMut(Term<'_>)) {
+        self.buffer.clear();
+        push_normalised(&self.text[span.clone()], &mut self.buffer);
+        if !self.buffer.is_empty() {
+            sink(Term { text: &self.buffer, kind, position: self.position, span });
+        }
+    }
+
+    /// The byte after the word that starts at byte `start`.
+    fn word_end(&self, start: usize) -> usize {
+        // Most words of most languages are nothing else, and bytes are cheaper to look at than characters.
+        let start =
+            start + self.text.as_bytes()[start..].iter().take_while(|b| b.is_ascii_alphanumeric()).count();
+        let mut characters = self.text[start..].char_indices().peekable();
+        while let Some((at, character)) = characters.next() {
+            let is_inside = (is_word_character(character) && !is_unspaced(character))
+                || (self.analyser.keeps_apostrophe
+                    && matches!(character, '\'' | '\u{2019}')
+                    && characters
+                        .peek()
+                        .is_some_and(|(_, next)| next.is_alphabetic() && !is_unspaced(*next)));
+            if !is_inside {
+                return start + at;
+            }
+        }
+        self.text.len()
+    }
+
+    /// Where the next word of the same run starts, if only connectors stand between.
+    fn next_word(&self, end: usize) -> Option<usize> {
+        for (count, (at, character)) in self.text[end..].char_indices().enumerate() {
+            if is_word_character(character) {
+                return (count > 0 && !is_unspaced(character)).then_some(end + at);
+            }
+            if count == MAX_CONNECTORS || !is_connector(character) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Bytes of a suffix that belongs to the name, as in `C++` and `F#`: only after one short word.
+    fn code_suffix(&self, end: usize) -> usize {
+        let [word] = self.words.as_slice() else { return 0 };
+        let name = &self.text[word.clone()];
+        if name.len() > 3 || !name.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+            return 0;
+        }
+        let rest = &self.text[end..];
+        let suffix = ["++", "#"].into_iter().find(|suffix| rest.starts_with(suffix)).map_or(0, str::len);
+        let is_last = rest[suffix..].chars().next().is_none_or(|next| !is_word_character(next));
+        if is_last { suffix } else { 0 }
+    }
+
+    /// Whether a run is worth keeping whole: it has a suffix, or several words joined like a name, a path, an
+    /// address or a number. `double-blind` and `and/or` are not.
+    fn is_code(&self, whole: &Range<usize>) -> bool {
+        let Some(last) = self.words.last() else { return false };
+        if whole.end > last.end {
+            return true;
+        }
+        if self.words.len() < 2 || whole.len() > 4 * MAX_TERM_BYTES {
+            return false;
+        }
+        let text = &self.text[whole.clone()];
+        let has_sign =
+            text.contains(['_', '.', '@', '\\', '#']) || text.contains("::") || text.contains("//");
+        has_sign
+            || text.bytes().any(|byte| byte.is_ascii_digit())
+            || text.matches('/').count() > 1
+            || self.text[..whole.start].ends_with('/')
+    }
+}
+
+fn is_word_character(character: char) -> bool {
+    if character.is_ascii() {
+        return character.is_ascii_alphanumeric();
+    }
+    // Soft hyphens and joiners stand inside words and do not show.
+    character.is_alphanumeric()
+        || matches!(character, '\u{ad}' | '\u{200c}' | '\u{200d}')
+        || is_combining_mark(character)
+}
+
+fn is_connector(character: char) -> bool {
+    matches!(character, '-' | '_' | '.' | '/' | '\\' | ':' | '@' | '+' | '#' | '\u{2010}' | '\u{2011}')
+}
+
+/// Whether the character belongs to a script that does not put spaces between words, or, like Hangul, is
+/// better found by pairs of characters: Thai, Lao, Myanmar, Khmer, kana, Han, Hangul.
+fn is_unspaced(character: char) -> bool {
+    matches!(character,
+        '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3005}'..='\u{3007}'
+        | '\u{3041}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
+        | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{ff66}'..='\u{ff9f}' | '\u{20000}'..='\u{3ffff}')
+}
+
+#[cfg(test)]
+#[path = "analyser_tests.rs"]
+mod tests;

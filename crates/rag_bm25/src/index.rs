@@ -1,0 +1,256 @@
+//! What tantivy wants: a schema, a tokenizer and a directory.
+//!
+//! Opening a tantivy index reads and parses a good deal that is the same for each of our segments. So there
+//! is one index in the process, made in memory, and its directory finds the files of whichever segments are
+//! being opened or merged in a table ([`Mounted`]). Tantivy's reader, with its threads and watchers, is not
+//! used.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
+use tantivy::directory::{
+    Directory, DirectoryLock, FileHandle, Lock, OwnedBytes, RamDirectory, WatchCallback, WatchHandle,
+    WritePtr,
+};
+use tantivy::index::{SegmentComponent, SegmentId};
+use tantivy::schema::{Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
+use tantivy::tokenizer::{Token, TokenStream, Tokenizer, TokenizerManager};
+use tantivy::{Index, IndexSettings};
+
+use crate::analyser::Analyser;
+use crate::bundle::{Header, Section};
+use crate::{Error, Language};
+
+/// Body and title, in the order in which scores and lengths are kept.
+pub(crate) const FIELDS: usize = 2;
+pub(crate) const BODY: usize = 0;
+pub(crate) const TITLE: usize = 1;
+
+const FIELD_NAMES: [&str; FIELDS] = ["body", "title"];
+
+/// Tantivy's files in a blob.
+pub(crate) const FILES: [(Section, SegmentComponent); 6] = [
+    (Section::Terms, SegmentComponent::Terms),
+    (Section::Postings, SegmentComponent::Postings),
+    (Section::Positions, SegmentComponent::Positions),
+    (Section::FieldNorms, SegmentComponent::FieldNorms),
+    (Section::FastFields, SegmentComponent::FastFields),
+    (Section::Store, SegmentComponent::Store),
+];
+
+pub(crate) fn field(field: usize) -> Field {
+    Field::from_field_id(field as u32)
+}
+
+/// Postings with frequencies, positions and lengths of both fields; nothing is stored.
+pub(crate) fn schema() -> Schema {
+    let mut builder = Schema::builder();
+    for name in FIELD_NAMES {
+        let indexing = TextFieldIndexing::default()
+            .set_tokenizer(name)
+            .set_index_option(IndexRecordOption::WithFreqsAndPositions);
+        builder.add_text_field(name, TextOptions::default().set_indexing_options(indexing));
+    }
+    builder.build()
+}
+
+/// How many terms the last text of each field gave.
+#[derive(Clone, Default)]
+pub(crate) struct TermCounts([Arc<AtomicU32>; FIELDS]);
+
+impl TermCounts {
+    /// Gives the counts and sets them to 0, which is what a field without text leaves.
+    pub(crate) fn take(&self) -> [u32; FIELDS] {
+        [BODY, TITLE].map(|field| self.0[field].swap(0, Ordering::Relaxed))
+    }
+}
+
+/// Tokenizers of both fields, which also count.
+pub(crate) fn tokenizers(language: Language, counts: &TermCounts) -> TokenizerManager {
+    let manager = TokenizerManager::new();
+    for (name, count) in FIELD_NAMES.iter().zip(&counts.0) {
+        manager.register(
+            name,
+            CountingTokenizer {
+                analyser: Analyser::of(language),
+                tokens: Vec::new(),
+                count: Arc::clone(count),
+            },
+        );
+    }
+    manager
+}
+
+#[derive(Clone)]
+struct CountingTokenizer {
+    analyser: &'static Analyser,
+    /// Kept from text to text, so that its strings are allocated once.
+    tokens: Vec<Token>,
+    count: Arc<AtomicU32>,
+}
+
+impl Tokenizer for CountingTokenizer {
+    type TokenStream<'a> = Replay<'a>;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> Replay<'a> {
+        let mut length = 0;
+        self.analyser.analyse(text, |term| {
+            if length == self.tokens.len() {
+                self.tokens.push(Token::default());
+            }
+            let token = &mut self.tokens[length];
+            token.text.clear();
+            token.text.push_str(term.text);
+            token.position = term.position as usize;
+            length += 1;
+        });
+        self.count.store(length as u32, Ordering::Relaxed);
+        Replay { tokens: &mut self.tokens[..length], next: 0 }
+    }
+}
+
+struct Replay<'a> {
+    tokens: &'a mut [Token],
+    next: usize,
+}
+
+impl TokenStream for Replay<'_> {
+    fn advance(&mut self) -> bool {
+        self.next += 1;
+        self.next <= self.tokens.len()
+    }
+
+    fn token(&self) -> &Token {
+        &self.tokens[self.next - 1]
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        &mut self.tokens[self.next - 1]
+    }
+}
+
+type Files = HashMap<PathBuf, OwnedBytes>;
+
+/// The process's one index, over whatever is mounted.
+struct Shared {
+    index: Index,
+    files: Arc<Mutex<Files>>,
+}
+
+impl Shared {
+    fn get() -> Result<&'static Shared, Error> {
+        static SHARED: OnceLock<Result<Shared, String>> = OnceLock::new();
+        let shared = SHARED.get_or_init(|| {
+            let files = Arc::new(Mutex::new(Files::new()));
+            let directory = BlobDirectory { memory: RamDirectory::create(), files: Arc::clone(&files) };
+            match Index::create(directory, schema(), IndexSettings::default()) {
+                Ok(index) => Ok(Shared { index, files }),
+                Err(error) => Err(error.to_string()),
+            }
+        });
+        shared.as_ref().map_err(|reason| Error::Corrupt(reason.clone()))
+    }
+}
+
+/// The files of one blob, visible to tantivy for as long as this value lives. Readers opened from it keep
+/// their bytes afterwards.
+pub(crate) struct Mounted {
+    segment: tantivy::Segment,
+    shared: &'static Shared,
+}
+
+impl Mounted {
+    /// Makes the files of a blob visible, without copying them.
+    pub(crate) fn new(blob: &OwnedBytes, header: &Header) -> Result<Mounted, Error> {
+        let shared = Shared::get()?;
+        let meta = shared.index.new_segment_meta(SegmentId::generate_random(), header.entries);
+        let segment = shared.index.segment(meta);
+        let mut files = shared.files.lock().unwrap_or_else(PoisonError::into_inner);
+        for (section, component) in FILES {
+            files.insert(segment.relative_path(component), blob.slice(header.section(section)));
+        }
+        drop(files);
+        Ok(Mounted { segment, shared })
+    }
+
+    pub(crate) fn segment(&self) -> &tantivy::Segment {
+        &self.segment
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let mut files = self.shared.files.lock().unwrap_or_else(PoisonError::into_inner);
+        for (_, component) in FILES {
+            files.remove(&self.segment.relative_path(component));
+        }
+    }
+}
+
+/// Takes tantivy's files of the one segment of `index` out of `directory`, footers included.
+pub(crate) fn files_of(index: &Index, directory: &RamDirectory) -> Result<Vec<(Section, Vec<u8>)>, Error> {
+    let metas = index.searchable_segment_metas()?;
+    let [meta] = metas.as_slice() else {
+        return Err(Error::Corrupt(format!("tantivy wrote {} segments instead of one", metas.len())));
+    };
+    let mut files = Vec::with_capacity(FILES.len());
+    for (section, component) in FILES {
+        let file =
+            directory.open_read(&meta.relative_path(component)).map_err(tantivy::TantivyError::from)?;
+        files.push((section, file.read_bytes()?.as_slice().to_vec()));
+    }
+    Ok(files)
+}
+
+/// Mounted files first, memory for the rest (tantivy's own description of the index).
+#[derive(Clone, Debug)]
+struct BlobDirectory {
+    memory: RamDirectory,
+    files: Arc<Mutex<Files>>,
+}
+
+impl Directory for BlobDirectory {
+    fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
+        let mounted = self.files.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        match mounted {
+            Some(bytes) => Ok(Arc::new(bytes)),
+            None => self.memory.get_file_handle(path),
+        }
+    }
+
+    fn delete(&self, path: &Path) -> Result<(), DeleteError> {
+        self.memory.delete(path)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
+        let is_mounted = self.files.lock().unwrap_or_else(PoisonError::into_inner).contains_key(path);
+        if is_mounted { Ok(true) } else { self.memory.exists(path) }
+    }
+
+    fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
+        self.memory.open_write(path)
+    }
+
+    fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
+        self.memory.atomic_read(path)
+    }
+
+    fn atomic_write(&self, path: &Path, data: &[u8]) -> std::io::Result<()> {
+        self.memory.atomic_write(path, data)
+    }
+
+    fn sync_directory(&self) -> std::io::Result<()> {
+        self.memory.sync_directory()
+    }
+
+    fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
+        self.memory.acquire_lock(lock)
+    }
+
+    fn watch(&self, watch_callback: WatchCallback) -> tantivy::Result<WatchHandle> {
+        self.memory.watch(watch_callback)
+    }
+}

@@ -1,0 +1,71 @@
+//! A query's terms looked up in the segments, and what they weigh there.
+
+use tantivy::postings::TermInfo;
+
+use crate::index::{BODY, FIELDS, TITLE};
+use crate::statistics::statistics;
+use crate::weight::{Norms, Weight};
+use crate::{Error, Query, Segment};
+
+/// Everything that a search knows before it reads postings.
+pub(crate) struct Plan<'a> {
+    pub(crate) query: &'a Query,
+    pub(crate) segments: &'a [Segment],
+    pub(crate) norms: Norms,
+    /// Terms found, by segment; those of segment `s` are `found[starts[s]..starts[s + 1]]`.
+    found: Vec<Found>,
+    starts: Vec<usize>,
+    /// How many entries have each of the query's terms in each field.
+    frequencies: Vec<[u64; FIELDS]>,
+}
+
+/// A term of the query that a field of a segment has.
+pub(crate) struct Found {
+    /// Index into the query's terms; rises within a segment.
+    pub(crate) term: usize,
+    pub(crate) field: usize,
+    pub(crate) info: TermInfo,
+}
+
+impl<'a> Plan<'a> {
+    /// Looks the terms up. Cost is segments × terms.
+    pub(crate) fn new(segments: &'a [Segment], query: &'a Query) -> Result<Plan<'a>, Error> {
+        let mut found = Vec::new();
+        let mut starts = Vec::with_capacity(segments.len() + 1);
+        let mut frequencies = vec![[0; FIELDS]; query.terms.len()];
+        for segment in segments {
+            if segment.language() != query.language {
+                return Err(Error::LanguageMismatch { found: segment.language(), expected: query.language });
+            }
+            starts.push(found.len());
+            for (term, wanted) in query.terms.iter().enumerate() {
+                for field in [BODY, TITLE] {
+                    if let Some(info) = segment.field(field).index.terms().get(&wanted.text)? {
+                        frequencies[term][field] += u64::from(info.doc_freq);
+                        found.push(Found { term, field, info });
+                    }
+                }
+            }
+        }
+        starts.push(found.len());
+        Ok(Plan { query, segments, norms: Norms::new(&statistics(segments)), found, starts, frequencies })
+    }
+
+    /// The terms that a segment has.
+    pub(crate) fn found_in(&self, segment: usize) -> &[Found] {
+        &self.found[self.starts[segment]..self.starts[segment + 1]]
+    }
+
+    /// The scorer of a term in a field.
+    pub(crate) fn term_weight(&self, term: usize, field: usize) -> Weight<'_> {
+        let inverse_frequency = self.norms.inverse_frequency(self.frequencies[term][field]);
+        self.norms.weight(field, inverse_frequency, self.query.terms[term].count)
+    }
+
+    /// The scorer of a phrase in a field: its terms' rarity counts once for each place.
+    pub(crate) fn phrase_weight(&self, phrase: usize, field: usize) -> Weight<'_> {
+        let phrase = &self.query.phrases[phrase];
+        let rarity = |(term, _): &(usize, u32)| self.norms.inverse_frequency(self.frequencies[*term][field]);
+        self.norms.weight(field, phrase.places.iter().map(rarity).sum(), phrase.count)
+    }
+}

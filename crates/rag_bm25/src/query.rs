@@ -1,0 +1,249 @@
+//! What a user typed: words, "phrases", +must and -not.
+//!
+//! Nothing is a syntax error. Words are alternatives; a `+` directly before a word or a quote makes it a
+//! condition, a single `-` excludes it, and a quote left open runs to the end. A word of several terms
+//! (`pg_dump`, `FC-001-234`) is scored by its parts and, where it is a code, as a whole; as a condition its
+//! parts must stand next to each other. Stop words are not indexed and so are left out wherever they stand: a
+//! query of stop words only is empty, and an empty query matches nothing, like one that only excludes.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+
+use crate::Language;
+use crate::analyser::{Analyser, Beginnings, TermKind};
+
+/// The most distinct terms, and the most places in phrases, that a query keeps: the first ones.
+pub const MAX_TERMS: usize = 1024;
+
+/// A word typed more often than this counts no further.
+const MAX_COUNT: u32 = 255;
+
+/// A query ready to be searched with, in one language.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    pub(crate) language: Language,
+    pub(crate) terms: Vec<QueryTerm>,
+    pub(crate) phrases: Vec<Phrase>,
+    pub(crate) required: Vec<Operand>,
+    pub(crate) excluded: Vec<Operand>,
+}
+
+/// A distinct term.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct QueryTerm {
+    pub(crate) text: String,
+    /// How often it counts towards the score by itself; 0 if it only stands in phrases or conditions.
+    pub(crate) count: u32,
+}
+
+/// Terms at fixed distances.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Phrase {
+    /// Index into the query's terms, and distance from the first place of the phrase.
+    pub(crate) places: Vec<(usize, u32)>,
+    /// How often it counts towards the score; 0 if it is only a condition.
+    pub(crate) count: u32,
+}
+
+/// What a condition is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operand {
+    /// Index into the query's terms.
+    Term(usize),
+    /// Index into the query's phrases.
+    Phrase(usize),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Plain,
+    Required,
+    Excluded,
+}
+
+impl Query {
+    /// Reads what a user typed. Never fails; cost is linear in the text.
+    pub fn parse(text: &str, language: Language) -> Query {
+        let empty = Query { language, terms: vec![], phrases: vec![], required: vec![], excluded: vec![] };
+        let mut parser = Parser {
+            query: empty,
+            term_index: HashMap::new(),
+            phrase_index: HashMap::new(),
+            analyser: Analyser::of(language),
+            places: 0,
+        };
+        let mut rest = text;
+        while let Some((sign, quoted, words, after)) = next_piece(rest) {
+            parser.piece(sign, quoted, words);
+            rest = after;
+        }
+        parser.query
+    }
+
+    /// Whether the query cannot match anything: no words, stop words only, or exclusions only.
+    pub fn is_empty(&self) -> bool {
+        self.terms.iter().all(|term| term.count == 0) && self.phrases.iter().all(|phrase| phrase.count == 0)
+    }
+
+    /// The language that the words were analysed in.
+    pub fn language(&self) -> Language {
+        self.language
+    }
+
+    /// Where in `text` words of this query stand: byte ranges in rising order that neither overlap nor touch
+    /// within a word. Excluded words are left out. Words of phrases are marked wherever they stand.
+    pub fn highlight(&self, text: &str, language: Language) -> Vec<Range<usize>> {
+        let scored = self.terms.iter().filter(|term| term.count > 0).map(|term| term.text.as_str());
+        let in_phrases =
+            self.phrases.iter().filter(|phrase| phrase.count > 0).flat_map(|phrase| &phrase.places);
+        let in_phrases = in_phrases.map(|(term, _)| self.terms[*term].text.as_str());
+        let wanted: BTreeSet<&str> = scored.chain(in_phrases).collect();
+        let mut spans: Vec<Range<usize>> = Vec::new();
+        if wanted.is_empty() {
+            return spans;
+        }
+        // The English stemmer, like none at all, keeps a word's first letter: most words need not be stemmed to
+        // see that they are none of these.
+        let keeps_beginning = matches!(language, Language::English | Language::Simple);
+        let beginnings = match keeps_beginning {
+            true => Beginnings::of(wanted.iter().copied()),
+            false => Beginnings::all(),
+        };
+        Analyser::of(language).analyse_where(text, &beginnings, |term| {
+            if !wanted.contains(term.text) {
+                return;
+            }
+            match spans.last_mut() {
+                // Terms come by position, so a later one can only start within or after the last span.
+                Some(last) if term.span.start < last.end => last.end = last.end.max(term.span.end),
+                _ => spans.push(term.span),
+            }
+        });
+        spans
+    }
+}
+
+struct Parser {
+    query: Query,
+    term_index: HashMap<String, usize>,
+    phrase_index: HashMap<Vec<(usize, u32)>, usize>,
+    analyser: &'static Analyser,
+    /// Places in phrases so far.
+    places: usize,
+}
+
+impl Parser {
+    fn piece(&mut self, sign: Sign, quoted: bool, words: &str) {
+        if quoted {
+            let places = self.places_of(words);
+            self.operand(places, sign, true);
+            return;
+        }
+        if sign != Sign::Excluded {
+            let analyser = self.analyser;
+            analyser.analyse(words, |term| {
+                if term.kind == TermKind::Character {
+                    return;
+                }
+                if let Some(index) = self.intern(term.text) {
+                    let count = &mut self.query.terms[index].count;
+                    *count = (*count + 1).min(MAX_COUNT);
+                }
+            });
+        }
+        if sign != Sign::Plain {
+            let places = self.places_of(words);
+            self.operand(places, sign, false);
+        }
+    }
+
+    /// The words of a phrase, without the codes that are also kept whole.
+    fn places_of(&mut self, words: &str) -> Vec<(usize, u32)> {
+        let mut places = Vec::new();
+        let mut first = None;
+        let analyser = self.analyser;
+        analyser.analyse(words, |term| {
+            if term.kind != TermKind::Word || self.places + places.len() >= MAX_TERMS {
+                return;
+            }
+            if let Some(index) = self.intern(term.text) {
+                let first = *first.get_or_insert(term.position);
+                places.push((index, term.position - first));
+            }
+        });
+        self.places += places.len();
+        places
+    }
+
+    /// Adds a phrase, or the term that is left of it, to the score and to the conditions.
+    fn operand(&mut self, places: Vec<(usize, u32)>, sign: Sign, is_scored: bool) {
+        let add = u32::from(is_scored && sign != Sign::Excluded);
+        let operand = match places.as_slice() {
+            [] => return,
+            [(term, _)] => {
+                let count = &mut self.query.terms[*term].count;
+                *count = (*count + add).min(MAX_COUNT);
+                Operand::Term(*term)
+            }
+            _ => {
+                let phrases = &mut self.query.phrases;
+                let index = *self.phrase_index.entry(places).or_insert_with_key(|places| {
+                    phrases.push(Phrase { places: places.clone(), count: 0 });
+                    phrases.len() - 1
+                });
+                phrases[index].count = (phrases[index].count + add).min(MAX_COUNT);
+                Operand::Phrase(index)
+            }
+        };
+        let list = match sign {
+            Sign::Plain => return,
+            Sign::Required => &mut self.query.required,
+            Sign::Excluded => &mut self.query.excluded,
+        };
+        if !list.contains(&operand) {
+            list.push(operand);
+        }
+    }
+
+    fn intern(&mut self, text: &str) -> Option<usize> {
+        if let Some(index) = self.term_index.get(text) {
+            return Some(*index);
+        }
+        let index = self.query.terms.len();
+        if index == MAX_TERMS {
+            return None;
+        }
+        self.query.terms.push(QueryTerm { text: text.to_owned(), count: 0 });
+        self.term_index.insert(text.to_owned(), index);
+        Some(index)
+    }
+}
+
+/// The next word or quotation of `text`: its sign, whether it is quoted, what it says, and the text after it.
+fn next_piece(text: &str) -> Option<(Sign, bool, &str, &str)> {
+    let text = text.trim_start();
+    let first = text.chars().next()?;
+    let after_first = &text[first.len_utf8()..];
+    let binds = after_first.starts_with(|next: char| next.is_alphanumeric() || is_quote(next));
+    let (sign, body) = match first {
+        '+' if binds => (Sign::Required, after_first),
+        '-' | '\u{2212}' if binds => (Sign::Excluded, after_first),
+        _ => (Sign::Plain, text),
+    };
+    if let Some(quote) = body.chars().next().filter(|first| is_quote(*first)) {
+        let inside = &body[quote.len_utf8()..];
+        let end = inside.find(is_quote).unwrap_or(inside.len());
+        let after = inside[end..].chars().next().map_or("", |close| &inside[end + close.len_utf8()..]);
+        return Some((sign, true, &inside[..end], after));
+    }
+    let end = body.find(|c: char| c.is_whitespace() || is_quote(c)).unwrap_or(body.len());
+    Some((sign, false, &body[..end], &body[end..]))
+}
+
+fn is_quote(character: char) -> bool {
+    matches!(character, '"' | '\u{201c}'..='\u{201f}' | '«' | '»' | '\u{ff02}')
+}
+
+#[cfg(test)]
+#[path = "query_tests.rs"]
+mod tests;

@@ -1,0 +1,83 @@
+//! Ranking the entries of several segments as if they were one.
+
+use std::collections::HashSet;
+
+use crate::conditions;
+use crate::disjunction::{self, Scratch};
+use crate::plan::Plan;
+use crate::top::Top;
+use crate::{Error, Query, Segment};
+
+/// An entry that matches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hit {
+    /// The entry's id.
+    pub id: u128,
+    /// BM25 of the body plus half of BM25 of the title; above 0, without an upper limit.
+    pub score: f32,
+}
+
+/// Finds the best `limit` entries, best first; equal scores keep the smaller id first.
+///
+/// N, average lengths and frequencies are summed over exactly `segments`, and scores are bit-identical
+/// however the entries are spread over them. `accept` is asked only about entries good enough to get in, and
+/// the hits it refuses take no place. An id that is in several segments is answered once, with its better
+/// score. An empty query matches nothing.
+///
+/// # Errors
+/// [`Error::LanguageMismatch`] when a segment's language is not the query's. A segment of another analyser
+/// version is searched; terms that are analysed differently now are not found in it.
+pub fn search(
+    segments: &[Segment],
+    query: &Query,
+    limit: usize,
+    accept: Option<&dyn Fn(u128) -> bool>,
+) -> Result<Vec<Hit>, Error> {
+    if query.is_empty() || limit == 0 {
+        return Ok(Vec::new());
+    }
+    let plan = Plan::new(segments, query)?;
+    let mut places = limit;
+    loop {
+        let (mut hits, is_full) = best(&plan, places, accept)?;
+        let before = hits.len();
+        drop_repeated(&mut hits);
+        let is_short = is_full && hits.len() < limit;
+        if !is_short {
+            hits.truncate(limit);
+            return Ok(hits);
+        }
+        // Repeated ids took places that other entries are due: again, with more.
+        places = places.saturating_mul(2).saturating_add(before - hits.len());
+    }
+}
+
+/// The best entries, and whether there may be more.
+fn best(
+    plan: &Plan<'_>,
+    places: usize,
+    accept: Option<&dyn Fn(u128) -> bool>,
+) -> Result<(Vec<Hit>, bool), Error> {
+    let mut top = Top::new(places, accept);
+    let mut scratch = Scratch::default();
+    let is_plain =
+        plan.query.phrases.is_empty() && plan.query.required.is_empty() && plan.query.excluded.is_empty();
+    for segment in 0..plan.segments.len() {
+        if plan.found_in(segment).is_empty() {
+            continue;
+        }
+        if is_plain {
+            disjunction::collect(plan, segment, &mut scratch, &mut top)?;
+        } else {
+            conditions::collect(plan, segment, &mut scratch, &mut top)?;
+        }
+    }
+    let is_full = top.is_full();
+    Ok((top.into_hits(), is_full))
+}
+
+/// Keeps the first, which is the best, of hits with one id.
+fn drop_repeated(hits: &mut Vec<Hit>) {
+    let mut seen = HashSet::with_capacity(hits.len());
+    hits.retain(|hit| seen.insert(hit.id));
+}

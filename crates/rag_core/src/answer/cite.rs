@@ -1,0 +1,309 @@
+//! Checking a completion: which passages it cites, and which sentences of theirs bear it out.
+//!
+//! Whether a passage supports a sentence is measured elsewhere; here markers are read and quotes are found.
+
+use crate::sentence::{sentences, trimmed};
+use crate::terms::Terms;
+use regex::Regex;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+/// A completion, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParsedAnswer {
+    /// Whether the model claims to have found an answer, and gave one.
+    pub found: bool,
+    /// The answer with markers `[n]`, each naming a passage that exists; empty if not found.
+    pub answer: String,
+    /// Numbers of the passages it cites, from 1, in order of their first marker.
+    pub cited: Vec<usize>,
+}
+
+/// Least share of a sentence's meaningful words that its quote must hold.
+const MIN_QUOTE_OVERLAP: f32 = 0.3;
+
+/// Places at which a JSON object is looked for.
+const MAX_JSON_STARTS: usize = 32;
+
+/// A marker: `[1]`, `[1, 2]`, `[1-3]`, `[^1]`, `[passage 1]`, `【1】`, and what models put beside the number.
+static MARKER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?ix) [\[【] \s* \^? (?: (?:passages?|sources?|citations?|docs?|documents?|refs?) \s* [:\#.]? \s* )?
+          ( \d{1,9} (?: \s* (?: [,;–-] | and | & ) \s* (?:passage\s*)? \d{1,9} )* ) \s* (?: † [^\]】]{0,40} )? [\]】]",
+    )
+    .ok()
+});
+
+/// Reads a completion that should be `{"found": …, "answer": "… [1]"}`.
+///
+/// Code fences, text around the object, an object that breaks off, and plain text are accepted; a text
+/// without an object is the answer itself, unless it says that there is none. Markers come out as `[n]`, one per number;
+/// a number that names none of the `passages` passages is dropped with its marker, and none is ever added.
+pub fn parse_completion(text: &str, passages: usize) -> ParsedAnswer {
+    let (found, answer) = match json_answer(text) {
+        Some(given) => given,
+        None => {
+            let plain = without_fence(text);
+            (!is_refusal(plain), plain.to_owned())
+        }
+    };
+    let (answer, cited) = with_known_markers(&answer, passages);
+    let has_words = without_markers(&answer).contains(char::is_alphanumeric);
+    if found && has_words {
+        ParsedAnswer { found: true, answer, cited }
+    } else {
+        ParsedAnswer { found: false, answer: String::new(), cited: Vec::new() }
+    }
+}
+
+/// The sentences of an answer with the numbers of the passages they cite.
+///
+/// A range leaves out markers after the sentence's end; a marker between two sentences belongs to the one
+/// before it. Numbers are in order of their markers, each once.
+pub fn marked_sentences(answer: &str) -> Vec<(Range<usize>, Vec<usize>)> {
+    let markers = markers(answer);
+    // Sentences are found as if the markers were blank, so that "end.[1] Next" and "end [1]. Next" both part.
+    let mut blank = answer.to_owned();
+    for (range, _) in &markers {
+        blank.replace_range(range.clone(), &" ".repeat(range.len()));
+    }
+    let mut found: Vec<(Range<usize>, Vec<usize>)> =
+        sentences(&blank).into_iter().map(|range| (range, Vec::new())).collect();
+    for (range, numbers) in markers {
+        let after = found.partition_point(|(sentence, _)| sentence.start <= range.start);
+        // A marker ahead of all sentences belongs to the first.
+        if let Some((_, own)) = found.get_mut(after.saturating_sub(1)) {
+            for number in numbers {
+                if !own.contains(&number) {
+                    own.push(number);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// A text without its citation markers.
+pub fn without_markers(text: &str) -> String {
+    with_known_markers(text, 0).0
+}
+
+/// Whether a sentence has a word with a digit that the passage does not have.
+pub fn invents_numbers(sentence: &str, passage: &str) -> bool {
+    let numbers = |text: &str| -> Vec<String> {
+        text.split(|c: char| c.is_whitespace() || "()[]{}\"'“”‘’,;:!?*`".contains(c))
+            .map(|word| word.trim_matches('.').to_lowercase())
+            .filter(|word| word.contains(|c: char| c.is_ascii_digit()))
+            .collect()
+    };
+    let known = numbers(passage);
+    numbers(sentence).iter().any(|number| !known.contains(number))
+}
+
+/// The sentence of a passage that best bears out a sentence of an answer, by shared meaningful words.
+///
+/// `None` if no sentence holds 30 % of the answer's words (or the answer has none). Among equal ones the
+/// shorter, then the earlier.
+pub fn best_quote(answer_sentence: &str, passage_text: &str) -> Option<Range<usize>> {
+    let terms = Terms::new();
+    let wanted = terms.of(&without_markers(answer_sentence));
+    if wanted.is_empty() {
+        return None;
+    }
+    let mut best: Option<(f32, usize, Range<usize>)> = None;
+    for range in sentences(passage_text) {
+        let own = terms.of(&passage_text[range.clone()]);
+        let common = own.intersection(&wanted).count() as f32;
+        let held = common / wanted.len() as f32;
+        if held < MIN_QUOTE_OVERLAP {
+            continue;
+        }
+        // Mostly what of the answer it holds; of two that hold the same, the one that says less besides.
+        let score = held + 0.2 * common / own.len().max(1) as f32;
+        let is_better = match &best {
+            Some((other, length, _)) => score > *other || (score == *other && range.len() < *length),
+            None => true,
+        };
+        if is_better {
+            best = Some((score, range.len(), range));
+        }
+    }
+    let (_, _, range) = best?;
+    let marker = crate::sentence::marker_length(&passage_text[range.clone()]);
+    let inner = trimmed(passage_text, range.start + marker..range.end);
+    Some(if inner.is_empty() { range } else { inner })
+}
+
+/// The markers of a text outside of code, with their numbers; ranges such as `1-3` are spelt out.
+fn markers(text: &str) -> Vec<(Range<usize>, Vec<usize>)> {
+    let Some(marker) = MARKER.as_ref() else { return Vec::new() };
+    let code = code_spans(text);
+    marker
+        .captures_iter(text)
+        .filter_map(|captures| {
+            let whole = captures.get(0)?.range();
+            let in_code = code.iter().any(|span| span.start <= whole.start && whole.end <= span.end);
+            (!in_code)
+                .then(|| (whole, captures.get(1).map(|list| numbers(list.as_str())).unwrap_or_default()))
+        })
+        .collect()
+}
+
+/// Numbers beyond this are no passages; a range up to one would only cost memory.
+const MAX_NUMBER: usize = 1_000;
+
+fn numbers(list: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut range_from = None;
+    let mut rest = list;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let between = &rest[..start];
+        let digits = rest[start..].bytes().take_while(u8::is_ascii_digit).count();
+        let number = rest[start..start + digits].parse().unwrap_or(usize::MAX);
+        match range_from {
+            Some(from) if between.contains(['-', '–']) && from < number && number <= MAX_NUMBER => {
+                found.extend(from + 1..=number);
+            }
+            _ => found.push(number),
+        }
+        range_from = Some(number);
+        rest = &rest[start + digits..];
+    }
+    found
+}
+
+/// The text with its markers as `[n]`, those up to `passages` only, and the numbers in order of appearance.
+fn with_known_markers(text: &str, passages: usize) -> (String, Vec<usize>) {
+    let mut written = String::with_capacity(text.len());
+    let mut cited = Vec::new();
+    let mut last = 0;
+    for (range, numbers) in markers(text) {
+        written.push_str(&text[last..range.start]);
+        last = range.end;
+        let mut own: Vec<usize> = Vec::new();
+        for number in numbers.into_iter().filter(|number| (1..=passages).contains(number)) {
+            if !own.contains(&number) {
+                own.push(number);
+            }
+        }
+        if own.is_empty() {
+            // The space before a marker goes with it.
+            written.truncate(written.trim_end_matches([' ', '\t']).len());
+            if text[last..].starts_with(|c: char| c.is_alphanumeric()) {
+                written.push(' ');
+            }
+        }
+        for number in own {
+            written.push_str(&format!("[{number}]"));
+            if !cited.contains(&number) {
+                cited.push(number);
+            }
+        }
+    }
+    written.push_str(&text[last..]);
+    (written.trim().to_owned(), cited)
+}
+
+/// Code between backticks, where brackets are indices.
+fn code_spans(text: &str) -> Vec<Range<usize>> {
+    let mut spans = Vec::new();
+    let bytes = text.as_bytes();
+    let run = |at: usize| bytes[at..].iter().take_while(|b| **b == b'`').count();
+    let mut open: Option<(usize, usize)> = None;
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at] != b'`' {
+            at += 1;
+            continue;
+        }
+        let length = run(at);
+        match open {
+            Some((start, opened)) if opened == length => {
+                spans.push(start..at + length);
+                open = None;
+            }
+            Some(_) => {}
+            None => open = Some((at, length)),
+        }
+        at += length;
+    }
+    spans
+}
+
+/// `found` and `answer` of the first JSON object that has an answer.
+fn json_answer(text: &str) -> Option<(bool, String)> {
+    for (at, _) in text.match_indices('{').take(MAX_JSON_STARTS) {
+        let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<serde_json::Value>();
+        let Some(Ok(serde_json::Value::Object(object))) = values.next() else { continue };
+        let answer = object.get("answer");
+        let found = object.get("found").and_then(serde_json::Value::as_bool);
+        match (answer, found) {
+            (Some(serde_json::Value::String(answer)), found) => {
+                return Some((found.unwrap_or(true), answer.clone()));
+            }
+            (None | Some(serde_json::Value::Null), Some(_)) => return Some((false, String::new())),
+            _ => {}
+        }
+    }
+    broken_off(text)
+}
+
+/// The same of an object that breaks off, as when the model ran out of tokens.
+fn broken_off(text: &str) -> Option<(bool, String)> {
+    let start = text.find('{')?;
+    let object = &text[start..];
+    let key = object.find("\"answer\"")?;
+    let value = object[key + 8..].trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
+    let mut end = value.len();
+    let mut is_escaped = false;
+    for (at, byte) in value.bytes().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = true,
+            b'"' => {
+                end = at;
+                break;
+            }
+            _ => {}
+        }
+    }
+    // An escape may be what broke; then the text up to it is taken. Raw line breaks are no JSON, but common.
+    let mut body = value[..end].replace('\n', "\\n").replace('\r', "");
+    for _ in 0..8 {
+        if let Ok(answer) = serde_json::from_str::<String>(&format!("\"{body}\"")) {
+            let says_no = object[..key].replace(char::is_whitespace, "").contains("\"found\":false");
+            return Some((!says_no, answer));
+        }
+        body.pop()?;
+    }
+    None
+}
+
+fn without_fence(text: &str) -> &str {
+    let text = text.trim();
+    let Some(inner) = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else { return text };
+    inner.split_once('\n').map_or(inner, |(_, body)| body).trim()
+}
+
+/// Whether plain text says that there is no answer.
+fn is_refusal(text: &str) -> bool {
+    const REFUSALS: &[&str] = &[
+        "no answer found",
+        "not found in the passages",
+        "passages do not",
+        "passages don't",
+        "passages does not",
+        "i cannot answer",
+        "i can't answer",
+        "i don't know",
+        "i do not know",
+        "not enough information",
+        "keine antwort",
+    ];
+    let start: String = text.chars().take(200).collect::<String>().to_lowercase().replace('’', "'");
+    REFUSALS.iter().any(|refusal| start.contains(refusal))
+}
+
+#[cfg(test)]
+#[path = "cite_tests.rs"]
+mod tests;

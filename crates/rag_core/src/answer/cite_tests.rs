@@ -1,0 +1,147 @@
+//! Tests of reading and checking completions.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use proptest::prelude::*;
+
+#[track_caller]
+fn check(text: &str, passages: usize, answer: &str, cited: &[usize]) {
+    let parsed = parse_completion(text, passages);
+    assert_eq!(
+        parsed,
+        ParsedAnswer { found: true, answer: answer.to_owned(), cited: cited.to_vec() },
+        "{text}"
+    );
+}
+
+#[track_caller]
+fn check_not_found(text: &str) {
+    let nothing = ParsedAnswer { found: false, answer: String::new(), cited: vec![] };
+    assert_eq!(parse_completion(text, 3), nothing, "{text}");
+}
+
+#[test]
+fn the_object_is_found_in_whatever_surrounds_it() {
+    let object = r#"{"found": true, "answer": "Three. [1] And \"so\". [2]"}"#;
+    for text in [
+        object.to_owned(),
+        format!("```json\n{object}\n```"),
+        format!("Sure! {{here}} it is:\n{object}\nHope it helps."),
+        format!("{object}{object}"),
+    ] {
+        check(&text, 3, "Three. [1] And \"so\". [2]", &[1, 2]);
+    }
+}
+
+#[test]
+fn an_object_that_breaks_off_gives_what_it_has() {
+    check(r#"{"found": true, "answer": "Three. [1] And th"#, 3, "Three. [1] And th", &[1]);
+    check("{\"found\": true, \"answer\": \"Two\nlines. [2]\\u00", 3, "Two\nlines. [2]", &[2]);
+    check_not_found(r#"{"found": false, "answer": "May be. [1]"#);
+}
+
+#[test]
+fn plain_text_is_the_answer_unless_it_refuses() {
+    check("The limit is three [2].", 3, "The limit is three [2].", &[2]);
+    check("```\nFenced answer [1]\n```", 3, "Fenced answer [1]", &[1]);
+    check_not_found("The passages do not mention it. [1]");
+    check_not_found("I don’t know.");
+    check_not_found("");
+    check_not_found("[1]");
+}
+
+#[test]
+fn what_the_model_did_not_find_has_no_answer() {
+    check_not_found(r#"{"found": false, "answer": "Perhaps three. [1]"}"#);
+    check_not_found(r#"{"found": true, "answer": ""}"#);
+    check_not_found(r#"{"found": true, "answer": null}"#);
+    check_not_found(r#"{"found": false}"#);
+}
+
+#[test]
+fn markers_of_passages_that_do_not_exist_are_dropped() {
+    check("One [4]. Two [0]. Three [2].", 3, "One. Two. Three [2].", &[2]);
+    check("One [1, 9]. Two [99999999999].", 3, "One [1]. Two [99999999999].", &[1]);
+    check("All [1-9] of it", 3, "All [1][2][3] of it", &[1, 2, 3]);
+}
+
+#[test]
+fn markers_are_read_in_all_their_forms() {
+    check(
+        "A [^1]. B 【2】. C [Passage 3]. D [1; 2]. E [source: 2].",
+        3,
+        "A [1]. B [2]. C [3]. D [1][2]. E [2].",
+        &[1, 2, 3],
+    );
+    check("A 【1†source】 b", 3, "A [1] b", &[1]);
+    check("A [2][2][1]", 3, "A [2][2][1]", &[2, 1]);
+}
+
+#[test]
+fn brackets_in_code_are_no_markers() {
+    check("Use `a[1]` or\n```\nx[2]\n``` here [3].", 3, "Use `a[1]` or\n```\nx[2]\n``` here [3].", &[3]);
+}
+
+#[test]
+fn sentences_own_the_markers_inside_and_after_them() {
+    let answer = "One thing [1]. Another. [2] [3] Last one.[1][2] No source.";
+    let found: Vec<(&str, Vec<usize>)> =
+        marked_sentences(answer).into_iter().map(|(range, cited)| (&answer[range], cited)).collect();
+    let expected = [
+        ("One thing [1].", vec![1]),
+        ("Another.", vec![2, 3]),
+        ("Last one.", vec![1, 2]),
+        ("No source.", vec![]),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_quote_is_the_sentence_that_says_it() {
+    let passage =
+        "# Autovacuum\n\nVacuum is important. The default is three workers. Many workers need memory.";
+    let quote = best_quote("By default there are three workers. [1]", passage).unwrap();
+    assert_eq!(&passage[quote], "The default is three workers.");
+    assert_eq!(best_quote("Elephants are grey.", passage), None);
+    assert_eq!(best_quote("It is. [1]", passage), None);
+    let list = "- first entry here\n- second entry there";
+    assert_eq!(&list[best_quote("the second entry", list).unwrap()], "second entry there");
+}
+
+proptest! {
+    #[test]
+    fn no_completion_panics_or_cites_what_does_not_exist(
+        text in "(\\{|\\}|\"found\": ?(true|false)|\"answer\": ?\"|\\\\|\"|`{1,3}|\\[[0-9, ^-]{1,5}\\]|【|】|json|\\PC|\n|[a-z .]){0,40}",
+        passages in 0usize..4,
+    ) {
+        let parsed = parse_completion(&text, passages);
+        prop_assert!(parsed.cited.iter().all(|number| (1..=passages).contains(number)));
+        prop_assert!(parsed.found || parsed.answer.is_empty());
+        for (range, cited) in marked_sentences(&parsed.answer) {
+            prop_assert!(parsed.answer.get(range).is_some());
+            prop_assert!(cited.iter().all(|number| parsed.cited.contains(number)));
+        }
+        // Every number that is cited was in the text.
+        for number in parsed.cited {
+            prop_assert!(text.contains(&number.to_string()) || text.contains('-') || text.contains('–') || text.contains("\\u"));
+        }
+    }
+
+    #[test]
+    fn quotes_lie_in_their_passage(sentence in "\\PC{0,30}", passage in "([a-z ]{1,6}|\\PC|[.\n|#-]){0,60}") {
+        if let Some(quote) = best_quote(&sentence, &passage) {
+            let text = passage.get(quote).unwrap();
+            prop_assert!(!text.trim().is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_number_that_the_passage_lacks_is_invented() {
+    let passage = "The tower is 35 metres tall (built 1998), see FC-001.";
+    assert!(!invents_numbers("It is 35 metres tall.", passage));
+    assert!(!invents_numbers("Built in 1998, see fc-001.", passage));
+    assert!(!invents_numbers("It is a tower.", passage));
+    assert!(invents_numbers("It is 812 metres tall.", passage));
+    assert!(invents_numbers("See FC-002.", passage));
+}

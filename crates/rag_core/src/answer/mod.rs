@@ -1,0 +1,21 @@
+//! From passages to an answer with citations: extractive, or by a prompt whose completion is checked.
+//!
+//! Scoring sentences by a model, and asking a language model, is the caller's work; here is what goes into
+//! them and what is made of what comes out.
+
+pub mod cite;
+pub mod extract;
+pub mod names;
+pub mod prompt;
+pub mod snippet;
+
+/// A text that was found and may be cited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passage<'a> {
+    /// Title of its document; empty if it has none.
+    pub title: &'a str,
+    /// Headings above it, from the outermost down.
+    pub header_path: &'a [String],
+    /// The passage itself.
+    pub text: &'a str,
+}

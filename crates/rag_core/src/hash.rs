@@ -1,0 +1,30 @@
+//! SHA-256, the content hash of documents, texts and segments.
+
+use sha2::{Digest, Sha256};
+
+/// The SHA-256 digest of some bytes.
+///
+/// Source: FIPS 180-4.
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sha256;
+
+    fn hex(digest: [u8; 32]) -> String {
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn digests_equal_the_published_examples() {
+        let examples = [
+            ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+            ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        ];
+        for (input, expected) in examples {
+            assert_eq!(hex(sha256(input.as_bytes())), expected, "of {input:?}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Chunking, fusion, prompts and citations: values in, values out.
+//!
+//! Nothing here reads a file, opens a socket or knows Postgres; what must be known from outside (a
+//! tokenizer, say) comes in as a trait.
+
+#![forbid(unsafe_code)]
+
+pub mod option;
+
+pub mod chunking;
+pub mod document;
+pub mod position;
+
+pub mod chunk;
+pub mod sentence;
+
+pub mod file_name;
+pub mod filter;
+pub mod metadata;
+
+pub mod answer;
+pub mod fuse;
+
+pub mod hash;
+pub mod ids;
+
+mod terms;

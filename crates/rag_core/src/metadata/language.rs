@@ -1,0 +1,91 @@
+//! The language of a text as an ISO 639-1 code.
+
+/// Bytes that are looked at: more do not make the guess better.
+const MAX_BYTES: usize = 16 * 1024;
+
+/// Letters below which a guess is a throw of dice.
+const MIN_LETTERS: usize = 40;
+
+/// ISO 639-3 codes that the detector knows, with their two letters.
+const CODES: &str = "afr af aka ak amh am ara ar aze az bel be ben bn bul bg cat ca ces cs cmn zh dan da deu de ell el \
+eng en epo eo est et fin fi fra fr guj gu heb he hin hi hrv hr hun hu hye hy ind id ita it jav jv jpn ja kan kn kat ka \
+khm km kor ko lat la lav lv lit lt mal ml mar mr mkd mk mya my nep ne nld nl nob nb ori or pan pa pes fa pol pl por pt \
+ron ro rus ru sin si slk sk slv sl sna sn spa es srp sr swe sv tam ta tel te tgl tl tha th tuk tk tur tr ukr uk urd ur \
+uzb uz vie vi yid yi zul zu cym cy";
+
+/// The language, if the text says so clearly.
+pub fn language_of(text: &str) -> Option<&'static str> {
+    let mut end = text.len().min(MAX_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let text = &text[..end];
+    if text.chars().filter(|c| c.is_alphabetic()).take(MIN_LETTERS).count() < MIN_LETTERS {
+        return None;
+    }
+    let found = whatlang::detect(text).filter(whatlang::Info::is_reliable)?;
+    short_code(found.lang().code())
+}
+
+/// The language that a file says it is in, as a code: `en-US` is `en`, `deu` is `de`.
+pub(super) fn declared(tag: &str) -> Option<String> {
+    let primary = tag.split(['-', '_']).next()?.trim().to_ascii_lowercase();
+    match primary.len() {
+        2 if primary.bytes().all(|b| b.is_ascii_alphabetic()) => Some(primary),
+        3 => short_code(&primary).map(str::to_owned),
+        _ => None,
+    }
+}
+
+fn short_code(long: &str) -> Option<&'static str> {
+    let mut codes = CODES.split(' ');
+    while let (Some(three), Some(two)) = (codes.next(), codes.next()) {
+        if three == long {
+            return Some(two);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_language_of_the_detector_has_a_code() {
+        let missing: Vec<&str> = whatlang::Lang::all()
+            .iter()
+            .map(whatlang::Lang::code)
+            .filter(|code| short_code(code).is_none())
+            .collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+
+    #[test]
+    fn sentences_show_their_language() {
+        for (text, expected) in [
+            ("The committee met on Tuesday and decided that the bridge would be closed for repairs.", "en"),
+            (
+                "Der Ausschuss hat am Dienstag beschlossen, dass die Brücke für Reparaturen gesperrt wird.",
+                "de",
+            ),
+            ("Le comité a décidé mardi que le pont serait fermé pendant les travaux de réparation.", "fr"),
+        ] {
+            assert_eq!(language_of(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn too_little_text_has_no_language() {
+        for text in ["", "12345 67890 12345 67890 12345", "Hello"] {
+            assert_eq!(language_of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn declared_tags_become_codes() {
+        assert_eq!(declared("en-US").as_deref(), Some("en"));
+        assert_eq!(declared("DEU").as_deref(), Some("de"));
+        assert_eq!(declared("x-klingon"), None);
+    }
+}

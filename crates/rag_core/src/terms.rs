@@ -1,0 +1,97 @@
+//! Words that carry meaning, as stems: what question, sentence and quote are compared by.
+//!
+//! Not the index's analyser (that is `rag_bm25`'s): this one only ranks candidates and measures overlap.
+
+use rust_stemmers::{Algorithm, Stemmer};
+use std::collections::BTreeSet;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// Words that say nothing about a topic: English and German function words, and the words of questions.
+const STOP_WORDS: &[&str] = &[
+    "a", "about", "above", "after", "again", "all", "am", "an", "and", "any", "are", "as", "at", "auf",
+    "aus", "be", "because", "been", "before", "bei", "being", "between", "both", "but", "by", "can", "could",
+    "das", "dass", "dem", "den", "der", "des", "did", "die", "do", "does", "doing", "during", "each", "ein",
+    "eine", "einem", "einen", "einer", "er", "es", "few", "for", "from", "für", "had", "has", "hat", "have",
+    "having", "he", "her", "here", "him", "his", "how", "i", "ich", "if", "im", "in", "into", "is", "ist",
+    "it", "its", "itself", "kann", "man", "many", "may", "me", "mit", "more", "most", "much", "must", "my",
+    "nicht", "no", "nor", "not", "oder", "of", "off", "on", "once", "only", "or", "other", "our", "out",
+    "over", "own", "same", "she", "should", "sich", "sie", "sind", "so", "some", "such", "than", "that",
+    "the", "their", "them", "then", "there", "these", "they", "this", "those", "through", "to", "too", "um",
+    "und", "under", "until", "up", "us", "very", "von", "war", "was", "we", "welche", "welcher", "welches",
+    "were", "werden", "what", "when", "where", "which", "while", "who", "whom", "whose", "why", "wie",
+    "will", "wird", "with", "wo", "would", "you", "your", "zu", "zum", "zur", "über",
+];
+
+/// Stemming and stop words for a call. Making one is not free; comparing many sentences shares it.
+pub(crate) struct Terms {
+    stemmer: Stemmer,
+}
+
+impl Terms {
+    pub(crate) fn new() -> Self {
+        Self { stemmer: Stemmer::create(Algorithm::English) }
+    }
+
+    /// The distinct stems of a text's meaningful words. An identifier such as `max_wal_size` gives itself and
+    /// its parts, so that a question in plain words finds it.
+    pub(crate) fn of(&self, text: &str) -> BTreeSet<String> {
+        let mut terms = BTreeSet::new();
+        for word in text.unicode_words() {
+            let word = word.to_lowercase().replace('’', "'");
+            if word.contains('_') {
+                terms.extend(word.split('_').filter_map(|part| self.term(part)));
+                terms.insert(word);
+            } else {
+                terms.extend(self.term(&word));
+            }
+        }
+        terms
+    }
+
+    fn term(&self, word: &str) -> Option<String> {
+        let word = word.strip_suffix("'s").unwrap_or(word);
+        if word.is_empty() || STOP_WORDS.contains(&word) {
+            return None;
+        }
+        Some(self.stemmer.stem(word).into_owned())
+    }
+}
+
+/// Share of common elements: 1 for equal sets, 0 for disjoint ones, 1 for two empty ones.
+pub(crate) fn jaccard(a: &BTreeSet<String>, b: &BTreeSet<String>) -> f32 {
+    let common = a.intersection(b).count();
+    let all = a.len() + b.len() - common;
+    if all == 0 { 1.0 } else { common as f32 / all as f32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        assert_eq!(Terms::new().of(text).into_iter().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn words_are_stemmed_and_function_words_left_out() {
+        check(
+            "What are the running processes of PostgreSQL's server?",
+            &["postgresql", "process", "run", "server"],
+        );
+        check("How is it?", &[]);
+    }
+
+    #[test]
+    fn identifiers_give_themselves_and_their_parts() {
+        check("max_wal_size", &["max", "max_wal_size", "size", "wal"]);
+        check("15.2 MB", &["15.2", "mb"]);
+    }
+
+    #[test]
+    fn jaccard_is_the_share_of_common_words() {
+        let terms = Terms::new();
+        assert_eq!(jaccard(&terms.of("red fox"), &terms.of("red dog")), 1.0 / 3.0);
+        assert_eq!(jaccard(&terms.of(""), &terms.of("")), 1.0);
+    }
+}

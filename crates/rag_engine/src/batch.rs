@@ -1,0 +1,190 @@
+//! The batch policy: which rows run next. A pure function of what waits; the scheduler does what it says.
+//!
+//! Rules, in this order:
+//! 1. Interactive work goes before bulk work.
+//! 2. Inside a lane, the principal who has been served the fewest tokens goes first, then the older request.
+//! 3. A row that must not share a batch ([`Waiting::alone`]) runs alone. Others are joined by rows of the same
+//!    model and lane, from several requests, as long as rows × longest row stays within the budget.
+//!
+//! A request's rows are taken in order; the scheduler sorts them by length beforehand, so padding stays small.
+
+use crate::principal::PrincipalKey;
+use rag_wire::Lane;
+use std::ops::Range;
+
+/// A waiting request, as the policy sees it.
+#[derive(Debug, Clone)]
+pub struct Waiting<'a> {
+    /// Its lane.
+    pub lane: Lane,
+    /// Who asks.
+    pub principal: PrincipalKey,
+    /// Tokens already served to this principal in this lane.
+    pub served: u64,
+    /// Order of arrival.
+    pub arrived: u64,
+    /// Which model it wants; equal numbers are the same model.
+    pub model: usize,
+    /// Whether each row must run alone: what must be reproducible, and every row of a model that couples rows.
+    pub alone: bool,
+    /// Tokens of each row that has not run yet. Never empty.
+    pub rows: &'a [u32],
+}
+
+/// What one batch may hold.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    /// Most padded tokens: rows × longest row. A single row may exceed it.
+    pub padded_tokens: u32,
+    /// Most rows.
+    pub rows: u32,
+    /// Whether bulk work may start now.
+    pub bulk: bool,
+}
+
+/// Rows to run from one request: a range of its waiting rows, always from the front.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pick {
+    /// Index into the waiting requests.
+    pub request: usize,
+    /// Rows, counted from the first one that has not run.
+    pub rows: Range<usize>,
+}
+
+/// The next batch; empty if nothing may run.
+pub fn next_batch(waiting: &[Waiting<'_>], budget: Budget) -> Vec<Pick> {
+    let lane = |lane| waiting.iter().any(|w| w.lane == lane);
+    let lane = match (lane(Lane::Interactive), budget.bulk && lane(Lane::Bulk)) {
+        (true, _) => Lane::Interactive,
+        (false, true) => Lane::Bulk,
+        (false, false) => return Vec::new(),
+    };
+    let mut order: Vec<usize> = (0..waiting.len()).filter(|i| waiting[*i].lane == lane).collect();
+    order.sort_by_key(|i| (waiting[*i].served, waiting[*i].arrived));
+    let Some(first) = order.first().map(|i| &waiting[*i]) else { return Vec::new() };
+    if first.alone {
+        return vec![Pick { request: order[0], rows: 0..1 }];
+    }
+
+    let mut picks = Vec::new();
+    let (mut rows, mut longest) = (0u32, 0u32);
+    for &request in order.iter().filter(|i| waiting[**i].model == first.model && !waiting[**i].alone) {
+        let mut taken = 0;
+        for &tokens in waiting[request].rows {
+            let padded = u64::from(longest.max(tokens)) * u64::from(rows + 1);
+            if rows > 0 && (rows >= budget.rows || padded > u64::from(budget.padded_tokens)) {
+                break;
+            }
+            (rows, longest, taken) = (rows + 1, longest.max(tokens), taken + 1);
+        }
+        if taken > 0 {
+            picks.push(Pick { request, rows: 0..taken });
+        }
+    }
+    picks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUDGET: Budget = Budget { padded_tokens: 100, rows: 8, bulk: true };
+
+    fn waiting(lane: Lane, principal: u128, served: u64, arrived: u64, rows: &[u32]) -> Waiting<'_> {
+        Waiting { lane, principal: PrincipalKey(principal), served, arrived, model: 0, alone: false, rows }
+    }
+
+    fn check(waiting: &[Waiting<'_>], budget: Budget, expected: &[(usize, usize)]) {
+        let picks: Vec<_> =
+            next_batch(waiting, budget).into_iter().map(|p| (p.request, p.rows.len())).collect();
+        assert_eq!(picks, expected, "{waiting:?}");
+    }
+
+    #[test]
+    fn nothing_waiting_gives_no_batch() {
+        check(&[], BUDGET, &[]);
+    }
+
+    #[test]
+    fn interactive_goes_before_older_and_less_served_bulk() {
+        let all = [waiting(Lane::Bulk, 1, 0, 0, &[10]), waiting(Lane::Interactive, 2, 900, 9, &[10])];
+        check(&all, BUDGET, &[(1, 1)]);
+    }
+
+    #[test]
+    fn bulk_waits_while_its_workers_are_taken() {
+        let all = [waiting(Lane::Bulk, 1, 0, 0, &[10])];
+        check(&all, Budget { bulk: false, ..BUDGET }, &[]);
+        check(&all, BUDGET, &[(0, 1)]);
+    }
+
+    #[test]
+    fn rows_that_must_be_reproducible_run_alone() {
+        let alone = Waiting { alone: true, ..waiting(Lane::Interactive, 1, 0, 0, &[5, 5, 5]) };
+        check(&[alone.clone(), waiting(Lane::Interactive, 2, 0, 1, &[5])], BUDGET, &[(0, 1)]);
+        check(&[waiting(Lane::Interactive, 2, 0, 0, &[5]), alone], BUDGET, &[(0, 1)]);
+    }
+
+    #[test]
+    fn the_least_served_principal_goes_first_then_the_older_request() {
+        let small = Budget { rows: 1, ..BUDGET };
+        let all = [
+            waiting(Lane::Bulk, 1, 500, 0, &[10]),
+            waiting(Lane::Bulk, 2, 40, 2, &[10]),
+            waiting(Lane::Bulk, 2, 40, 1, &[10]),
+        ];
+        check(&all, small, &[(2, 1)]);
+    }
+
+    #[test]
+    fn requests_of_several_sessions_share_a_batch_up_to_the_padded_budget() {
+        let all = [
+            waiting(Lane::Bulk, 1, 0, 0, &[20, 20]),
+            waiting(Lane::Bulk, 2, 1, 1, &[25, 25]),
+            waiting(Lane::Bulk, 3, 2, 2, &[5]),
+        ];
+        // 20, 20, 25, 25 make 4 × 25 = 100; a fifth row would make 125.
+        check(&all, BUDGET, &[(0, 2), (1, 2)]);
+    }
+
+    #[test]
+    fn a_long_row_is_left_out_where_it_would_pad_the_others_beyond_the_budget() {
+        let all = [waiting(Lane::Bulk, 1, 0, 0, &[10, 10, 10]), waiting(Lane::Bulk, 2, 1, 1, &[60, 10])];
+        check(&all, BUDGET, &[(0, 3)]);
+    }
+
+    #[test]
+    fn a_row_longer_than_the_budget_still_runs() {
+        check(&[waiting(Lane::Bulk, 1, 0, 0, &[400, 10])], BUDGET, &[(0, 1)]);
+    }
+
+    #[test]
+    fn a_batch_holds_one_model() {
+        let other = Waiting { model: 1, ..waiting(Lane::Bulk, 2, 1, 1, &[10]) };
+        check(&[waiting(Lane::Bulk, 1, 0, 0, &[10]), other], BUDGET, &[(0, 1)]);
+    }
+
+    #[test]
+    fn a_batch_holds_at_most_so_many_rows() {
+        check(&[waiting(Lane::Bulk, 1, 0, 0, &[1; 20])], BUDGET, &[(0, 8)]);
+    }
+
+    #[test]
+    fn two_principals_get_equal_tokens_over_many_batches() {
+        // One asks with long rows and came first, the other with short ones.
+        let rows = [vec![50u32; 100], vec![10u32; 500]];
+        let (mut next, mut served) = ([0usize, 0], [0u64, 0]);
+        for _ in 0..240 {
+            let all: Vec<_> = (0..2)
+                .map(|i| waiting(Lane::Bulk, i as u128, served[i], i as u64, &rows[i][next[i]..]))
+                .map(|w| Waiting { alone: true, ..w })
+                .collect();
+            for pick in next_batch(&all, BUDGET) {
+                let i = pick.request;
+                served[i] += rows[i][next[i]..][pick.rows.clone()].iter().map(|t| u64::from(*t)).sum::<u64>();
+                next[i] += pick.rows.len();
+            }
+        }
+        assert!(served[0].abs_diff(served[1]) <= 50, "{served:?}");
+    }
+}

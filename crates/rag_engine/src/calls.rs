@@ -1,0 +1,374 @@
+//! What each call does, from request to reply.
+
+use crate::cache::Value;
+use crate::chat;
+use crate::endpoint;
+use crate::engine::Engine;
+use crate::failure::{Explain, deadline_passed, failure, internal};
+use crate::model::folder::{Endpoint, ModelFolder, Source};
+use crate::model::tokenizer::Tokenizer;
+use crate::model::{Model, Row};
+use crate::parse::{self, Waiter};
+use crate::principal::PrincipalKey;
+use crate::remote;
+use crate::scheduler::Job;
+use crate::ticket::{Ticket, Waited};
+use rag_wire::{
+    Call, Chat, Embeddings, Failure, FailureCode, Lane, ModelInfo, ModelKind, Reply, Request, TextRole,
+};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Most bytes of one text to embed, or of a query: far beyond any model's limit, so that none costs much to refuse.
+const MAX_TEXT_BYTES: usize = 1 << 20;
+
+/// Why there is no reply.
+#[derive(Debug)]
+pub(crate) enum NoReply {
+    /// The client hung up.
+    Gone,
+    /// The call failed; the failure is the reply.
+    Failed(Failure),
+}
+
+impl From<Failure> for NoReply {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Who asks, and until when.
+pub(crate) struct Caller<'a> {
+    lane: Lane,
+    principal: PrincipalKey,
+    deadline: Option<Instant>,
+    client: BorrowedFd<'a>,
+}
+
+/// Answers one request; `None` if the client hung up meanwhile.
+pub(crate) fn answer(engine: &Arc<Engine>, request: Request, client: BorrowedFd<'_>) -> Option<Reply> {
+    let deadline = request.deadline_ms.map(|ms| Instant::now() + Duration::from_millis(ms.into()));
+    let principal = engine.key.principal(&request.principals);
+    let caller = Caller { lane: request.lane, principal, deadline, client };
+    let reply = match request.call {
+        Call::Status => Ok(Reply::Status(engine.status())),
+        Call::Models => Ok(Reply::Models(models(engine))),
+        Call::Embed { model, role, texts } => embed(engine, &caller, model.as_deref(), role, &texts),
+        Call::Rerank { model, query, passages } => {
+            rerank(engine, &caller, model.as_deref(), &query, &passages)
+        }
+        Call::Prepare(prepare) => with_document_permit(engine, &caller, |waiter| {
+            parse::prepare(&engine.models, &engine.settings().parse, prepare, waiter).map(Reply::Prepared)
+        }),
+        Call::Parse { content, media_type } => with_document_permit(engine, &caller, |waiter| {
+            parse::parse_document(&engine.settings().parse, content, media_type, waiter).map(Reply::Parsed)
+        }),
+        Call::Chat(request) => complete(engine, &caller, request),
+    };
+    match reply {
+        Ok(reply) => {
+            engine.counters.served.fetch_add(1, Ordering::Relaxed);
+            Some(reply)
+        }
+        Err(NoReply::Failed(failure)) => {
+            engine.counters.failed.fetch_add(1, Ordering::Relaxed);
+            Some(Reply::Failed(failure))
+        }
+        Err(NoReply::Gone) => None,
+    }
+}
+
+fn embed(
+    engine: &Arc<Engine>,
+    caller: &Caller<'_>,
+    model: Option<&str>,
+    role: TextRole,
+    texts: &[String],
+) -> Result<Reply, NoReply> {
+    let known = engine.models.tokenizer(model, caller.deadline)?;
+    let (folder, tokenizer) = known.as_ref();
+    let prefix = match role {
+        TextRole::Query => &folder.query_prefix,
+        TextRole::Passage => &folder.passage_prefix,
+    };
+    // Only queries are cached: passages come once, and their vectors are kept by whoever asked.
+    let cache_key = |text: &str| {
+        engine.key.question("embed", caller.principal, &[folder.name.as_bytes(), text.as_bytes()])
+    };
+    let mut rows = Rows::default();
+    for (number, text) in texts.iter().enumerate() {
+        check_length("text", number, text)?;
+        if role == TextRole::Query
+            && let Some(Value::Vector(vector)) = engine.cached(&cache_key(text))
+        {
+            rows.found(vector.to_vec());
+        } else {
+            rows.wanted(text, || encode(folder, tokenizer, &format!("{prefix}{text}"), number))?;
+        }
+    }
+    let vectors = match &folder.source {
+        Source::Graph(_) => {
+            let model = engine.models.model(Some(&folder.name), ModelKind::Embedding, caller.deadline)?;
+            let encoded = |inputs: Vec<(String, Row)>| inputs.into_iter().map(|(_, row)| row).collect();
+            rows.results(|inputs| run(engine, caller, &model, role == TextRole::Query, encoded(inputs)))?
+        }
+        Source::Endpoint(endpoint) => rows.results(|inputs| {
+            let texts = inputs.into_iter().map(|(text, _)| text).collect();
+            embed_remotely(engine, caller, folder, endpoint, texts)
+        })?,
+    };
+    if role == TextRole::Query {
+        for (text, vector) in texts.iter().zip(&vectors) {
+            engine.keep(cache_key(text), Value::Vector(vector.as_slice().into()));
+        }
+    }
+    let dimension = match (vectors.first(), folder.dimension) {
+        (Some(vector), _) => vector.len() as u32,
+        (None, said) => said.unwrap_or(0),
+    };
+    let values = vectors.concat();
+    Ok(Reply::Embeddings(Embeddings { model: folder.name.clone(), dimension, values }))
+}
+
+fn models(engine: &Engine) -> Vec<ModelInfo> {
+    let allow_remote = engine.settings().allow_remote;
+    engine.models.list(|endpoint| remote::check(endpoint, allow_remote))
+}
+
+fn embed_remotely(
+    engine: &Arc<Engine>,
+    caller: &Caller<'_>,
+    folder: &ModelFolder,
+    endpoint: &Endpoint,
+    texts: Vec<String>,
+) -> Result<Vec<Vec<f32>>, NoReply> {
+    let (folder, endpoint) = (folder.clone(), endpoint.clone());
+    let (deadline, allow_remote, asked) = (caller.deadline, engine.settings().allow_remote, texts.len());
+    let vectors = ask_endpoint(engine, caller, move |withdrawn| {
+        remote::embed(&folder, &endpoint, &texts, allow_remote, deadline, withdrawn)
+    })?;
+    engine.counters.texts_embedded.fetch_add(asked as u64, Ordering::Relaxed);
+    Ok(vectors)
+}
+
+/// Has a thread of its own ask an endpoint, and watches the client meanwhile. `ask` is told whether anybody still
+/// waits.
+fn ask_endpoint<T: Send + 'static>(
+    engine: &Arc<Engine>,
+    caller: &Caller<'_>,
+    ask: impl FnOnce(&dyn Fn() -> bool) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, NoReply> {
+    let ticket = Arc::new(Ticket::new().map_err(|e| internal(format!("cannot wait for the endpoint: {e}")))?);
+    let asked = ticket.clone();
+    let place = endpoint::Place::take(engine)?;
+    let run = move || {
+        let _place = place;
+        asked.answer(ask(&|| asked.is_withdrawn()));
+    };
+    std::thread::Builder::new()
+        .name("rag-endpoint".into())
+        .spawn(run)
+        .map_err(|e| internal(format!("cannot start a thread: {e}")))?;
+    match ticket.wait(Some(caller.client), caller.deadline) {
+        Waited::Answered(answer) => Ok(answer?),
+        Waited::Late => Err(deadline_passed().into()),
+        Waited::Gone => Err(NoReply::Gone),
+    }
+}
+
+fn rerank(
+    engine: &Arc<Engine>,
+    caller: &Caller<'_>,
+    model: Option<&str>,
+    query: &str,
+    passages: &[String],
+) -> Result<Reply, NoReply> {
+    let model = engine.models.model(model, ModelKind::Reranker, caller.deadline)?;
+    check_length("query", 0, query)?;
+    let cache_key = |passage: &str| {
+        let parts = [model.folder.name.as_bytes(), query.as_bytes(), passage.as_bytes()];
+        engine.key.question("rerank", caller.principal, &parts)
+    };
+    let mut rows = Rows::default();
+    for passage in passages {
+        if let Some(Value::Score(score)) = engine.cached(&cache_key(passage)) {
+            rows.found(vec![score]);
+        } else {
+            rows.wanted(passage, || {
+                let start = beginning(passage);
+                model.tokenizer.encode_pair(query, start).map_err(|e| not_encodable(&model.folder.name, &e))
+            })?;
+        }
+    }
+    let results = rows.results(|inputs| run(engine, caller, &model, true, inputs))?;
+    let scores: Vec<f32> = results.iter().filter_map(|logits| logits.first().copied()).collect();
+    for (passage, score) in passages.iter().zip(&scores) {
+        engine.keep(cache_key(passage), Value::Score(*score));
+    }
+    Ok(Reply::Scores { model: model.folder.name.clone(), scores })
+}
+
+/// Does something with a document while few enough others are in work.
+fn with_document_permit(
+    engine: &Arc<Engine>,
+    caller: &Caller<'_>,
+    work: impl FnOnce(&Waiter<'_>) -> Result<Reply, NoReply>,
+) -> Result<Reply, NoReply> {
+    refuse_bulk_when_short(engine, caller)?;
+    let waiter = Waiter { client: caller.client, deadline: caller.deadline };
+    let permits = match caller.lane {
+        Lane::Interactive => &engine.interactive_documents,
+        Lane::Bulk => &engine.bulk_documents,
+    };
+    let _permit = permits.take(engine.settings().queue_limit as usize, &waiter)?;
+    work(&waiter)
+}
+
+fn complete(engine: &Arc<Engine>, caller: &Caller<'_>, request: Chat) -> Result<Reply, NoReply> {
+    let settings = engine.settings();
+    let Some(endpoint) = settings.chat.clone() else {
+        return Err(failure(FailureCode::NotLoaded, "no chat endpoint is configured")
+            .hint("Set rag_ext.llm_url and rag_ext.llm_model.")
+            .into());
+    };
+    let body = serde_json::to_vec(&request).map_err(|e| internal(e.to_string()))?;
+    let parts = [endpoint.url.as_bytes(), endpoint.model.as_bytes(), &body];
+    let key = engine.key.question("chat", caller.principal, &parts);
+    if let Some(Value::Completion(completion)) = engine.cached(&key) {
+        return Ok(Reply::Completion(completion));
+    }
+    let (deadline, allow_remote) = (caller.deadline, settings.allow_remote);
+    let completion = ask_endpoint(engine, caller, move |withdrawn| {
+        chat::complete(&endpoint, allow_remote, &request, deadline, withdrawn)
+    })?;
+    engine.keep(key, Value::Completion(completion.clone()));
+    Ok(Reply::Completion(completion))
+}
+
+/// A request's rows: those found in the cache and those to run, equal ones once.
+struct Rows<'a, I> {
+    places: Vec<Place>,
+    inputs: Vec<I>,
+    seen: HashMap<&'a str, usize>,
+}
+
+enum Place {
+    Found(Vec<f32>),
+    Input(usize),
+}
+
+impl<I> Default for Rows<'_, I> {
+    fn default() -> Self {
+        Self { places: Vec::new(), inputs: Vec::new(), seen: HashMap::new() }
+    }
+}
+
+impl<'a, I> Rows<'a, I> {
+    fn found(&mut self, vector: Vec<f32>) {
+        self.places.push(Place::Found(vector));
+    }
+
+    fn wanted(&mut self, text: &'a str, encode: impl FnOnce() -> Result<I, Failure>) -> Result<(), Failure> {
+        let input = match self.seen.entry(text) {
+            Entry::Occupied(seen) => *seen.get(),
+            Entry::Vacant(new) => {
+                self.inputs.push(encode()?);
+                *new.insert(self.inputs.len() - 1)
+            }
+        };
+        self.places.push(Place::Input(input));
+        Ok(())
+    }
+
+    /// All results in the order of asking; `run` gives those of the inputs.
+    fn results(
+        self,
+        run: impl FnOnce(Vec<I>) -> Result<Vec<Vec<f32>>, NoReply>,
+    ) -> Result<Vec<Vec<f32>>, NoReply> {
+        let ran = if self.inputs.is_empty() { Vec::new() } else { run(self.inputs)? };
+        let place = |place| match place {
+            Place::Found(vector) => vector,
+            Place::Input(input) => ran.get(input).cloned().unwrap_or_default(),
+        };
+        Ok(self.places.into_iter().map(place).collect())
+    }
+}
+
+fn run(
+    engine: &Engine,
+    caller: &Caller<'_>,
+    model: &Arc<Model>,
+    reproducible: bool,
+    rows: Vec<Row>,
+) -> Result<Vec<Vec<f32>>, NoReply> {
+    if caller.lane == Lane::Bulk && engine.is_short_of_memory() {
+        let message = "the engine is short of memory and takes no bulk work now";
+        return Err(failure(FailureCode::QueueFull, message)
+            .hint("Raise rag_ext.engine_memory_limit.")
+            .into());
+    }
+    let ticket = Arc::new(Ticket::new().map_err(|e| internal(format!("cannot wait for the model: {e}")))?);
+    engine.scheduler.submit(Job {
+        lane: caller.lane,
+        principal: caller.principal,
+        model: model.clone(),
+        reproducible,
+        deadline: caller.deadline,
+        rows,
+        ticket: ticket.clone(),
+    })?;
+    match ticket.wait(Some(caller.client), caller.deadline) {
+        Waited::Answered(results) => Ok(results?),
+        Waited::Late => Err(deadline_passed().into()),
+        Waited::Gone => Err(NoReply::Gone),
+    }
+}
+
+fn refuse_bulk_when_short(engine: &Engine, caller: &Caller<'_>) -> Result<(), Failure> {
+    if caller.lane == Lane::Interactive || !engine.is_short_of_memory() {
+        return Ok(());
+    }
+    let message = "the engine is short of memory and takes no bulk work now";
+    Err(failure(FailureCode::QueueFull, message).hint("Raise rag_ext.engine_memory_limit."))
+}
+
+/// A text with its prefix, and its tokens; refused if they are more than the model takes.
+fn encode(
+    folder: &ModelFolder,
+    tokenizer: &Tokenizer,
+    text: &str,
+    number: usize,
+) -> Result<(String, Row), Failure> {
+    let row = tokenizer.encode(text).map_err(|e| not_encodable(&folder.name, &e))?;
+    let (tokens, limit, name) = (row.ids.len(), folder.max_tokens, &folder.name);
+    if tokens <= limit {
+        return Ok((text.to_owned(), row));
+    }
+    Err(failure(
+        FailureCode::LimitExceeded,
+        format!("text {} has {tokens} tokens, model \"{name}\" takes {limit}", number + 1),
+    )
+    .detail("Special tokens and the model's prefix are included.")
+    .hint("Split the text."))
+}
+
+fn not_encodable(model: &str, reason: &str) -> Failure {
+    failure(FailureCode::InvalidArgument, format!("model \"{model}\" cannot read the text")).detail(reason)
+}
+
+fn check_length(what: &str, number: usize, text: &str) -> Result<(), Failure> {
+    if text.len() <= MAX_TEXT_BYTES {
+        return Ok(());
+    }
+    let message = format!("{what} {} has {} bytes, the limit is {MAX_TEXT_BYTES}", number + 1, text.len());
+    Err(failure(FailureCode::LimitExceeded, message))
+}
+
+/// As much of a passage as could matter to any model.
+fn beginning(passage: &str) -> &str {
+    &passage[..passage.floor_char_boundary(MAX_TEXT_BYTES)]
+}

@@ -1,0 +1,158 @@
+//! Chat endpoints: what is asked of `POST /chat/completions`, and what is made of the answer.
+
+use crate::endpoint::{self, CHAT, Said, Target, Terms};
+use crate::failure::{Explain, failure};
+use rag_wire::{Chat, ChatEndpoint, Completion, Failure, FailureCode, Settings};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// Most bytes of an answer.
+const MAX_ANSWER_BYTES: u64 = 1 << 20;
+
+/// Whether a chat endpoint is configured and allowed, in words. Asks no name server.
+pub(crate) fn summary(settings: &Settings) -> Result<String, String> {
+    let endpoint = settings.chat.as_ref().ok_or("no chat endpoint is configured")?;
+    let target = Target::read(&CHAT, &endpoint.url).map_err(|failure| failure.message)?;
+    target.expect_allowed(settings.allow_remote).map_err(|failure| failure.message)?;
+    Ok(format!("{} at {}", endpoint.model, target.shown()))
+}
+
+/// Asks the endpoint. `withdrawn` says that nobody waits any more.
+pub(crate) fn complete(
+    endpoint: &ChatEndpoint,
+    allow_remote: bool,
+    request: &Chat,
+    deadline: Option<Instant>,
+    withdrawn: &dyn Fn() -> bool,
+) -> Result<Completion, Failure> {
+    let target = Target::read(&CHAT, &endpoint.url)?;
+    let terms = Terms {
+        api_key: endpoint.api_key.as_deref(),
+        timeout: Duration::from_millis(endpoint.timeout_ms.max(1).into()),
+        retries: endpoint.retries,
+        max_answer_bytes: MAX_ANSWER_BYTES,
+        allow_remote,
+        deadline,
+        withdrawn,
+    };
+    let mut body = body(endpoint, request)?;
+    loop {
+        match endpoint::post(&target, &terms, &body)? {
+            Said::Body(bytes) => return completion(&target, &bytes),
+            // Not every server knows JSON schemas; the answer is checked by whoever asked anyway.
+            Said::Refused(400 | 422) if body.get("response_format").is_some() => {
+                body.as_object_mut().map(|fields| fields.remove("response_format"));
+            }
+            Said::Refused(status) => return Err(endpoint::status_failure(&target, status)),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    model: Option<String>,
+    choices: Vec<Choice>,
+    #[serde(default)]
+    usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    message: Message,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    content: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    #[serde(default)]
+    prompt_tokens: Option<u32>,
+    #[serde(default)]
+    completion_tokens: Option<u32>,
+}
+
+fn completion(target: &Target, bytes: &[u8]) -> Result<Completion, Failure> {
+    const WHAT: &str = "no chat completion";
+    let unusable = |why: &str| endpoint::unusable(target, WHAT, why);
+    let answer: Answer = endpoint::json(target, WHAT, bytes)?;
+    let first = answer.choices.into_iter().next().ok_or_else(|| unusable("It has no choices."))?;
+    let text = first.message.content.ok_or_else(|| unusable("Its message has no content."))?;
+    Ok(Completion {
+        text,
+        model: answer.model.unwrap_or_default(),
+        prompt_tokens: answer.usage.as_ref().and_then(|usage| usage.prompt_tokens),
+        completion_tokens: answer.usage.as_ref().and_then(|usage| usage.completion_tokens),
+    })
+}
+
+fn body(endpoint: &ChatEndpoint, request: &Chat) -> Result<Value, Failure> {
+    let messages: Vec<Value> =
+        request.messages.iter().map(|m| json!({"role": m.role, "content": m.content})).collect();
+    let mut body = json!({
+        "model": endpoint.model,
+        "messages": messages,
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "stream": false,
+    });
+    if let Some(schema) = &request.json_schema {
+        let schema: Value = serde_json::from_str(schema).map_err(|e| {
+            failure(FailureCode::InvalidArgument, "the answer's JSON schema is no JSON").detail(e.to_string())
+        })?;
+        body["response_format"] = json!({"type": "json_schema", "json_schema": {"name": "answer", "strict": true, "schema": schema}});
+    }
+    Ok(body)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_summary_names_no_key_and_says_what_is_wrong() {
+        let endpoint = |url: &str| ChatEndpoint {
+            url: url.into(),
+            model: "m".into(),
+            api_key: Some("sesame".into()),
+            timeout_ms: 1,
+            retries: 0,
+        };
+        let settings = |chat, allow_remote| Settings {
+            socket: String::new(),
+            model_folders: Vec::new(),
+            onnxruntime: String::new(),
+            embedding_model: String::new(),
+            rerank_model: String::new(),
+            device: String::new(),
+            threads: 0,
+            bulk_threads: 0,
+            memory_limit_mb: 0,
+            queue_limit: 0,
+            cache_mb: 0,
+            cache_ttl_s: 0,
+            parse: rag_wire::ParseLimits {
+                max_document_bytes: 0,
+                memory_mb: 0,
+                cpu_seconds: 0,
+                sandbox: String::new(),
+                ocr: None,
+            },
+            chat,
+            allow_remote,
+        };
+        assert!(summary(&settings(None, false)).is_err());
+        let local =
+            summary(&settings(Some(endpoint("http://user:sesame@127.0.0.1:8080/v1")), false)).unwrap();
+        assert_eq!(local, "m at 127.0.0.1:8080");
+        let remote = Some(endpoint("https://api.example.com/v1"));
+        assert!(summary(&settings(remote.clone(), false)).unwrap_err().contains("api.example.com"));
+        assert!(summary(&settings(remote, true)).is_ok());
+        assert!(summary(&settings(Some(endpoint("file:///etc/passwd")), true)).is_err());
+    }
+}

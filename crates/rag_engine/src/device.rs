@@ -1,0 +1,139 @@
+//! Where models run: `auto`, `cpu`, `cuda` or `cuda:N`, resolved against what the machine has.
+
+use crate::model::runtime;
+use cudarc::driver::CudaContext;
+
+/// Padded tokens per batch on the CPU: enough to keep a core busy, small enough to answer soon.
+const CPU_BATCH_TOKENS: u32 = 4096;
+
+/// Bytes of device memory taken per padded token of a batch: activations of a BERT-large, with room to spare.
+const DEVICE_BYTES_PER_TOKEN: usize = 256 * 1024;
+
+/// A device that models run on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Device {
+    /// The processor.
+    Cpu,
+    /// An NVIDIA device by number.
+    Cuda(usize),
+}
+
+impl std::fmt::Display for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Cpu => f.write_str("cpu"),
+            Self::Cuda(ordinal) => write!(f, "cuda:{ordinal}"),
+        }
+    }
+}
+
+/// The device in use, and what follows from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// The device.
+    pub device: Device,
+    /// One line, if the device differs from what was asked for.
+    pub note: Option<String>,
+    /// Most padded tokens of one batch.
+    pub batch_tokens: u32,
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    Auto,
+    Cpu,
+    Cuda(usize),
+}
+
+/// Resolves the setting. Falls back to the CPU with a note; call it after ONNX Runtime has been loaded.
+pub fn choose(setting: &str) -> Choice {
+    let on_cpu = |note| Choice { device: Device::Cpu, note, batch_tokens: CPU_BATCH_TOKENS };
+    let (ordinal, asked) = match parse(setting) {
+        Some(Wish::Cpu) => return on_cpu(None),
+        Some(Wish::Auto) => (0, false),
+        Some(Wish::Cuda(ordinal)) => (ordinal, true),
+        None => {
+            let setting: String = setting.chars().take(64).collect();
+            return on_cpu(Some(format!("unknown device {setting:?}: using the CPU")));
+        }
+    };
+    match probe(ordinal) {
+        Ok(free) => match runtime::accepts_cuda(ordinal) {
+            Ok(()) => Choice { device: Device::Cuda(ordinal), note: None, batch_tokens: batch_tokens(free) },
+            Err(e) => on_cpu(Some(format!(
+                "cuda:{ordinal} is there, but ONNX Runtime cannot use it ({e}): using the CPU"
+            ))),
+        },
+        Err(e) if asked => on_cpu(Some(format!("cuda:{ordinal} is not usable ({e}): using the CPU"))),
+        Err(_) => on_cpu(None),
+    }
+}
+
+fn parse(setting: &str) -> Option<Wish> {
+    match setting {
+        "auto" | "" => Some(Wish::Auto),
+        "cpu" => Some(Wish::Cpu),
+        "cuda" => Some(Wish::Cuda(0)),
+        _ => Some(Wish::Cuda(setting.strip_prefix("cuda:")?.parse().ok().filter(|n| *n < 1024)?)),
+    }
+}
+
+/// Free bytes of a device; in words, why it cannot be used.
+#[allow(unsafe_code)]
+fn probe(ordinal: usize) -> Result<usize, String> {
+    // SAFETY: only asks the dynamic loader for libcuda, whose initialisers are safe to run; nothing else of the
+    // driver is called unless it is there.
+    if !unsafe { cudarc::driver::sys::is_culib_present() } {
+        return Err("the machine has no libcuda".into());
+    }
+    let count = CudaContext::device_count().map_err(|e| e.to_string())?;
+    if ordinal >= count.max(0) as usize {
+        return Err(format!("the machine has {count} CUDA devices"));
+    }
+    let (free, _) =
+        CudaContext::new(ordinal).and_then(|context| context.mem_get_info()).map_err(|e| e.to_string())?;
+    Ok(free)
+}
+
+/// A batch may take a quarter of the device's free memory.
+fn batch_tokens(free_bytes: usize) -> u32 {
+    (free_bytes / 4 / DEVICE_BYTES_PER_TOKEN).clamp(CPU_BATCH_TOKENS as usize, 262_144) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read() {
+        let cases = [
+            ("auto", Some(Wish::Auto)),
+            ("cpu", Some(Wish::Cpu)),
+            ("cuda", Some(Wish::Cuda(0))),
+            ("cuda:3", Some(Wish::Cuda(3))),
+            ("cuda:", None),
+            ("cuda:-1", None),
+            ("gpu", None),
+        ];
+        for (setting, expected) in cases {
+            assert_eq!(parse(setting), expected, "{setting}");
+        }
+    }
+
+    #[test]
+    fn a_device_that_cannot_be_had_falls_back_to_the_cpu_with_one_note() {
+        let choice = choose("cuda:999");
+        assert_eq!(choice.device, Device::Cpu);
+        assert!(choice.note.is_some_and(|note| note.contains("cuda:999") && note.contains("using the CPU")));
+        assert_eq!(choose("cpu").note, None);
+        assert!(choose("quantum").note.is_some());
+    }
+
+    #[test]
+    fn batch_budget_follows_free_memory_within_bounds() {
+        assert_eq!(batch_tokens(0), CPU_BATCH_TOKENS);
+        assert_eq!(batch_tokens(16 << 30), 16_384);
+        assert_eq!(batch_tokens(usize::MAX), 262_144);
+    }
+}

@@ -1,0 +1,287 @@
+//! Requests to endpoints that speak OpenAI's protocol: one JSON body posted, with tries, time-out and limits.
+//!
+//! Where a request may go is decided in [`address`]. What is asked, and what is made of the answer, is left to the
+//! callers. Neither key nor body nor the endpoint's words appear in a log line or a failure.
+
+mod address;
+
+pub(crate) use address::Target;
+
+use crate::engine::Engine;
+use crate::failure::{Explain, failure};
+use rag_wire::{Failure, FailureCode};
+use reqwest::blocking::{Client, Response};
+use reqwest::header::RETRY_AFTER;
+use reqwest::redirect::Policy;
+use serde_json::Value;
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Requests under way at once; each has a thread that mostly waits.
+const MAX_REQUESTS: usize = 64;
+
+/// Pause before the second try; doubled before each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+
+/// Longest pause between two tries, whatever the endpoint asks for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// How often a pause looks whether anybody still waits.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// What an endpoint is for: how messages name it, and what to look at when it fails.
+#[derive(Debug)]
+pub(crate) struct Purpose {
+    /// As in "the chat endpoint".
+    pub(crate) name: &'static str,
+    /// Where it is below the base address.
+    pub(crate) path: &'static [&'static str],
+    /// What holds its address.
+    pub(crate) address_setting: &'static str,
+    /// What holds its key.
+    pub(crate) key_setting: &'static str,
+}
+
+/// `POST /chat/completions`.
+pub(crate) const CHAT: Purpose = Purpose {
+    name: "chat",
+    path: &["chat", "completions"],
+    address_setting: "rag_ext.llm_url",
+    key_setting: "rag_ext.llm_api_key_file",
+};
+
+/// `POST /embeddings`.
+pub(crate) const EMBEDDINGS: Purpose = Purpose {
+    name: "embeddings",
+    path: &["embeddings"],
+    address_setting: "endpoint.url in the model's rag_model.json",
+    key_setting: "endpoint.api_key_file in the model's rag_model.json",
+};
+
+/// One of the places in [`MAX_REQUESTS`].
+pub(crate) struct Place(Arc<Engine>);
+
+impl Place {
+    /// Takes a place, or refuses at once.
+    pub(crate) fn take(engine: &Arc<Engine>) -> Result<Self, Failure> {
+        if engine.endpoint_requests.fetch_add(1, Ordering::AcqRel) < MAX_REQUESTS {
+            return Ok(Self(engine.clone()));
+        }
+        engine.endpoint_requests.fetch_sub(1, Ordering::AcqRel);
+        Err(failure(
+            FailureCode::QueueFull,
+            format!("{MAX_REQUESTS} requests to chat and embeddings endpoints are under way already"),
+        ))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.endpoint_requests.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// How a request is made.
+pub(crate) struct Terms<'a> {
+    pub(crate) api_key: Option<&'a str>,
+    /// Of one try.
+    pub(crate) timeout: Duration,
+    /// Tries after the first.
+    pub(crate) retries: u32,
+    pub(crate) max_answer_bytes: u64,
+    pub(crate) allow_remote: bool,
+    pub(crate) deadline: Option<Instant>,
+    /// Says that nobody waits any more.
+    pub(crate) withdrawn: &'a dyn Fn() -> bool,
+}
+
+/// What an endpoint said.
+pub(crate) enum Said {
+    /// Success, with a body.
+    Body(Vec<u8>),
+    /// A status that says that the request is at fault.
+    Refused(u16),
+}
+
+/// Posts a body until there is an answer that will not change.
+pub(crate) fn post(target: &Target, terms: &Terms<'_>, body: &Value) -> Result<Said, Failure> {
+    let mut pause = FIRST_PAUSE;
+    let mut tries_left = terms.retries;
+    loop {
+        let (problem, wait) = match attempt(target, terms, body)? {
+            Attempt::Said(said) => return Ok(said),
+            Attempt::Later(problem, wait) => (problem, wait),
+        };
+        let wait = wait.unwrap_or(pause).min(LONGEST_PAUSE);
+        let too_late = terms.deadline.is_some_and(|deadline| Instant::now() + wait >= deadline);
+        if tries_left == 0 || too_late || !rest(wait, terms.withdrawn) {
+            return Err(problem);
+        }
+        tries_left -= 1;
+        pause *= 2;
+    }
+}
+
+/// How one try ended, when it did not fail for good.
+enum Attempt {
+    Said(Said),
+    /// In a way that may pass; with the pause that the endpoint asks for.
+    Later(Failure, Option<Duration>),
+}
+
+fn attempt(target: &Target, terms: &Terms<'_>, body: &Value) -> Result<Attempt, Failure> {
+    let addresses = match target.resolve(terms.allow_remote)? {
+        Ok(addresses) => addresses,
+        Err(reason) => return Ok(Attempt::Later(unreachable(target, &reason), None)),
+    };
+    let left = terms.deadline.map_or(terms.timeout, |deadline| {
+        deadline.saturating_duration_since(Instant::now()).min(terms.timeout)
+    });
+    // The addresses that were checked are the ones that are connected to: no second look-up, no proxy, no redirect.
+    let client = Client::builder()
+        .resolve_to_addrs(target.host(), &addresses)
+        .no_proxy()
+        .redirect(Policy::none())
+        .timeout(left.max(Duration::from_millis(1)))
+        .user_agent(concat!("rag-engine/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|e| provider(target, "cannot be asked").detail(words(&e)))?;
+    let mut post = client.post(target.below(target.purpose().path)).json(body);
+    if let Some(key) = terms.api_key {
+        post = post.bearer_auth(key);
+    }
+    let response = match post.send() {
+        Ok(response) => response,
+        Err(e) if e.is_builder() => return Err(provider(target, "cannot be asked").detail(words(&e))),
+        Err(e) if e.is_timeout() => {
+            return Ok(Attempt::Later(
+                provider(target, &format!("did not answer within {} ms", left.as_millis())),
+                None,
+            ));
+        }
+        Err(e) => return Ok(Attempt::Later(unreachable(target, &words(&e)), None)),
+    };
+    let status = response.status();
+    if status.is_success() {
+        return read(target, terms, response);
+    }
+    if status.as_u16() == 429 || status.is_server_error() {
+        let wait = response.headers().get(RETRY_AFTER).and_then(|value| retry_after(value.to_str().ok()?));
+        return Ok(Attempt::Later(status_failure(target, status.as_u16()), wait));
+    }
+    Ok(Attempt::Said(Said::Refused(status.as_u16())))
+}
+
+fn read(target: &Target, terms: &Terms<'_>, response: Response) -> Result<Attempt, Failure> {
+    let most = terms.max_answer_bytes;
+    let mut bytes = Vec::new();
+    if let Err(e) = response.take(most + 1).read_to_end(&mut bytes) {
+        return Ok(Attempt::Later(
+            provider(target, "broke off its answer").detail(e.kind().to_string()),
+            None,
+        ));
+    }
+    if bytes.len() as u64 > most {
+        return Err(provider(target, &format!("answered with more than {most} bytes")));
+    }
+    Ok(Attempt::Said(Said::Body(bytes)))
+}
+
+/// An answer's JSON. The parser's own words would quote the answer.
+pub(crate) fn json<T: serde::de::DeserializeOwned>(
+    target: &Target,
+    what: &str,
+    bytes: &[u8],
+) -> Result<T, Failure> {
+    serde_json::from_slice(bytes).map_err(|e| {
+        let place = format!("Not the expected JSON at line {}, column {}.", e.line(), e.column());
+        unusable(target, what, &place)
+    })
+}
+
+/// The failure of an answer that is not what was asked for, such as `no chat completion`.
+pub(crate) fn unusable(target: &Target, what: &str, why: &str) -> Failure {
+    provider(target, &format!("gave an answer that is {what}")).detail(why)
+}
+
+/// Seconds, or a date, as RFC 9110 allows.
+fn retry_after(value: &str) -> Option<Duration> {
+    if let Ok(seconds) = value.trim().parse::<u64>() {
+        return Some(Duration::from_secs(seconds));
+    }
+    httpdate::parse_http_date(value.trim()).ok()?.duration_since(SystemTime::now()).ok()
+}
+
+/// Pauses; `false` as soon as nobody waits any more.
+fn rest(pause: Duration, withdrawn: &dyn Fn() -> bool) -> bool {
+    let end = Instant::now() + pause;
+    while let Some(left) = end.checked_duration_since(Instant::now()) {
+        if withdrawn() {
+            return false;
+        }
+        std::thread::sleep(left.min(GLANCE));
+    }
+    true
+}
+
+fn provider(target: &Target, what: &str) -> Failure {
+    failure(
+        FailureCode::Provider,
+        format!("the {} endpoint at {} {what}", target.purpose().name, target.shown()),
+    )
+}
+
+fn unreachable(target: &Target, reason: &str) -> Failure {
+    provider(target, "cannot be reached")
+        .detail(reason)
+        .hint(format!("See {}, and whether the server there runs.", target.purpose().address_setting))
+}
+
+/// The failure of a request that was refused with this status.
+pub(crate) fn status_failure(target: &Target, status: u16) -> Failure {
+    let Purpose { address_setting, key_setting, .. } = target.purpose();
+    let failure = provider(target, &format!("answered with status {status}"));
+    match status {
+        300..=399 => {
+            failure.hint(format!("Redirects are not followed: set {address_setting} to where it leads."))
+        }
+        401 | 403 => failure.hint(format!("See {key_setting}.")),
+        404 => failure.hint(format!(
+            "The base address, such as http://127.0.0.1:8080/v1, belongs into {address_setting}."
+        )),
+        _ => failure,
+    }
+}
+
+/// An error's innermost cause, without the URL that its outer layers name.
+fn words(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        assert_eq!(retry_after("7"), Some(Duration::from_secs(7)));
+        let soon = SystemTime::now() + Duration::from_secs(100);
+        let read = retry_after(&httpdate::fmt_http_date(soon)).unwrap();
+        assert!((90..=100).contains(&read.as_secs()), "{read:?}");
+        assert_eq!(retry_after("Thu, 01 Jan 1970 00:00:00 GMT"), None);
+        assert_eq!(retry_after("soon"), None);
+    }
+
+    #[test]
+    fn a_pause_ends_when_nobody_waits() {
+        assert!(!rest(Duration::from_secs(3600), &|| true));
+        assert!(rest(Duration::ZERO, &|| false));
+    }
+}

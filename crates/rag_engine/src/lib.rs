@@ -1,0 +1,32 @@
+//! The engine: models, batching, chat endpoints and the parse child, served over a unix socket.
+//!
+//! It is a plain program. It knows nothing of Postgres: whoever starts it sends [`rag_wire::Settings`] on its
+//! standard input and talks [`rag_wire::Request`] and [`rag_wire::Reply`] over the socket.
+//!
+//! One thread per connection reads requests, tokenizes and waits; a fixed set of workers runs the models, in the
+//! order that [`batch`] decides. Nothing is asynchronous and no state outlives the process.
+
+#![deny(unsafe_code)]
+
+pub mod batch;
+pub mod cache;
+mod calls;
+mod chat;
+pub mod device;
+mod endpoint;
+mod engine;
+mod failure;
+pub mod log;
+pub mod model;
+mod parse;
+mod principal;
+mod process;
+mod pull;
+mod remote;
+mod scheduler;
+mod server;
+mod ticket;
+
+pub use parse::{ocr, parse};
+pub use pull::pull;
+pub use server::serve;

@@ -1,0 +1,12 @@
+//! Models on disk and in memory: what a folder says, its tokenizer, its ONNX sessions, and who loads them when.
+
+pub mod folder;
+pub mod pooling;
+pub mod registry;
+pub mod runtime;
+pub mod session;
+pub mod tokenizer;
+
+pub use folder::{ModelFolder, Pooling};
+pub use registry::{Model, Registry};
+pub use session::Row;

@@ -1,0 +1,326 @@
+//! Which models are in memory. Each is loaded once, on first use, by a thread of its own; whoever needs it meanwhile
+//! waits, up to his deadline.
+
+use super::folder::{Endpoint, ModelFolder, Source};
+use super::session::Sessions;
+use super::tokenizer::Tokenizer;
+use crate::device::Device;
+use crate::failure::{Explain, deadline_passed, failure};
+use crate::log;
+use rag_wire::{Failure, FailureCode, ModelInfo, ModelKind};
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A model that failed to load is tried again after this long.
+const RETRY_AFTER: Duration = Duration::from_secs(10);
+
+/// A loaded model.
+pub struct Model {
+    /// What its folder says.
+    pub folder: ModelFolder,
+    /// Its tokenizer.
+    pub tokenizer: Arc<Tokenizer>,
+    /// Its sessions.
+    pub sessions: Sessions,
+}
+
+enum Slot<T> {
+    Loading,
+    Ready(Arc<T>),
+    Failed(Failure, Instant),
+}
+
+type Slots<T> = HashMap<String, Slot<T>>;
+
+#[derive(Default)]
+struct Loaded {
+    models: Slots<Model>,
+    tokenizers: Slots<(ModelFolder, Arc<Tokenizer>)>,
+}
+
+/// All models, loaded or not.
+pub struct Registry {
+    folders: Vec<String>,
+    embedding_model: String,
+    rerank_model: String,
+    device: Device,
+    threads: usize,
+    loaded: Mutex<Loaded>,
+    changed: Condvar,
+}
+
+impl Registry {
+    /// A registry over folders of model folders. `threads` is the most runs at once of one model.
+    pub fn new(
+        folders: Vec<String>,
+        embedding: &str,
+        reranker: &str,
+        device: Device,
+        threads: usize,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            folders,
+            embedding_model: embedding.to_owned(),
+            rerank_model: reranker.to_owned(),
+            device,
+            threads,
+            loaded: Mutex::default(),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// The model of that name, or the default of its kind; loads it if it must.
+    pub fn model(
+        self: &Arc<Self>,
+        name: Option<&str>,
+        kind: ModelKind,
+        deadline: Option<Instant>,
+    ) -> Result<Arc<Model>, Failure> {
+        let folder = self.folder(name, kind)?;
+        let registry = self.clone();
+        let key = folder.name.clone();
+        self.slot(|loaded| &mut loaded.models, key, deadline, move || registry.load(folder))
+    }
+
+    /// The tokenizer of an embedding model, with what its folder says; does not need ONNX Runtime.
+    pub fn tokenizer(
+        self: &Arc<Self>,
+        name: Option<&str>,
+        deadline: Option<Instant>,
+    ) -> Result<Arc<(ModelFolder, Arc<Tokenizer>)>, Failure> {
+        self.tokenizer_of(self.folder(name, ModelKind::Embedding)?, deadline)
+    }
+
+    fn tokenizer_of(
+        self: &Arc<Self>,
+        folder: ModelFolder,
+        deadline: Option<Instant>,
+    ) -> Result<Arc<(ModelFolder, Arc<Tokenizer>)>, Failure> {
+        let key = folder.name.clone();
+        self.slot(
+            |loaded| &mut loaded.tokenizers,
+            key,
+            deadline,
+            move || {
+                let tokenizer = Tokenizer::open(&folder.tokenizer, folder.max_tokens)
+                    .map_err(|e| not_loaded(&folder.name, &e))?;
+                Ok((folder, Arc::new(tokenizer)))
+            },
+        )
+    }
+
+    /// What is known of each model folder, by name. `check` says what keeps an endpoint from being asked.
+    pub(crate) fn list(&self, check: impl Fn(&Endpoint) -> Result<(), String>) -> Vec<ModelInfo> {
+        let found = ModelFolder::list(&self.folders);
+        let loaded = self.lock();
+        let describe = |(name, folder): (String, Result<ModelFolder, String>)| {
+            let (mut info, problem) = match folder {
+                Ok(folder) => (
+                    folder.info(),
+                    match &folder.source {
+                        Source::Endpoint(endpoint) => check(endpoint).err(),
+                        Source::Graph(_) => None,
+                    },
+                ),
+                Err(problem) => (unreadable(&name), Some(problem)),
+            };
+            info.is_default = match info.kind {
+                ModelKind::Embedding => name == self.embedding_model,
+                ModelKind::Reranker => name == self.rerank_model,
+            };
+            info.problem = problem;
+            match loaded.models.get(&name) {
+                Some(Slot::Ready(model)) => {
+                    info.loaded = true;
+                    info.dimension = model.folder.dimension.unwrap_or(info.dimension);
+                }
+                Some(Slot::Failed(failure, _)) => {
+                    info.problem = Some(failure.detail.clone().unwrap_or_else(|| failure.message.clone()));
+                }
+                _ => {}
+            }
+            info
+        };
+        found.into_iter().map(describe).collect()
+    }
+
+    /// Loads the default models in the background. What fails is logged and stands in [`Registry::list`].
+    pub fn preload(self: &Arc<Self>) {
+        for (name, kind) in
+            [(&self.embedding_model, ModelKind::Embedding), (&self.rerank_model, ModelKind::Reranker)]
+        {
+            if name.is_empty() {
+                continue;
+            }
+            let (registry, name) = (self.clone(), name.clone());
+            if registry.folder(Some(&name), kind).is_ok_and(|folder| folder.graph().is_none()) {
+                continue;
+            }
+            let load = move || match registry.model(Some(&name), kind, None) {
+                Ok(model) => {
+                    if let Err(e) = model.sessions.warm_up(registry.threads) {
+                        log::warning(format_args!("model {name}: {e}"));
+                    }
+                }
+                Err(failure) => log::warning(format_args!(
+                    "{}{}",
+                    failure.message,
+                    failure.detail.map(|detail| format!(": {detail}")).unwrap_or_default()
+                )),
+            };
+            if let Err(e) = std::thread::Builder::new().name("rag-preload".into()).spawn(load) {
+                log::warning(format_args!("cannot preload models: {e}"));
+            }
+        }
+    }
+
+    /// What the folder of that name says, or that of the default model of its kind.
+    pub(crate) fn folder(&self, name: Option<&str>, kind: ModelKind) -> Result<ModelFolder, Failure> {
+        let default = match kind {
+            ModelKind::Embedding => &self.embedding_model,
+            ModelKind::Reranker => &self.rerank_model,
+        };
+        let what = match kind {
+            ModelKind::Embedding => "embedding model",
+            ModelKind::Reranker => "reranking model",
+        };
+        let asked = name.unwrap_or(default);
+        if asked.is_empty() {
+            return Err(failure(FailureCode::NotLoaded, format!("no {what} is configured"))
+                .hint("Name one in the server's configuration, or in the call."));
+        }
+        let shown: String = asked.chars().take(64).collect();
+        let folder = match ModelFolder::find(&self.folders, asked) {
+            Ok(Some(folder)) => folder,
+            Ok(None) if name.is_none() => {
+                return Err(failure(
+                    FailureCode::NotLoaded,
+                    format!("the {what} \"{shown}\" is not installed"),
+                )
+                .detail(format!("Looked in {}.", self.folders.join(", ")))
+                .hint("Install it as a folder of that name in one of these folders."));
+            }
+            Ok(None) => {
+                return Err(failure(FailureCode::UnknownModel, format!("model \"{shown}\" does not exist"))
+                    .hint("See rag.model for the models that are installed."));
+            }
+            Err(problem) => return Err(not_loaded(&shown, &problem)),
+        };
+        if folder.kind == kind {
+            return Ok(folder);
+        }
+        Err(failure(FailureCode::InvalidArgument, format!("model \"{shown}\" is no {what}")))
+    }
+
+    fn load(self: &Arc<Self>, mut folder: ModelFolder) -> Result<Model, Failure> {
+        super::runtime::version().map_err(|reason| {
+            failure(FailureCode::NotLoaded, "ONNX Runtime is not loaded")
+                .detail(reason)
+                .hint("Set rag_ext.onnxruntime_path to libonnxruntime.so, version 1.23 or later.")
+        })?;
+        let started = Instant::now();
+        let tokenizer = self.tokenizer_of(folder.clone(), None)?.1.clone();
+        let sessions =
+            Sessions::open(&folder, self.device, self.threads).map_err(|e| not_loaded(&folder.name, &e))?;
+        // A first run shows that the model works, and how wide its vectors are.
+        let probe = tokenizer.encode("ready").map_err(|e| not_loaded(&folder.name, &e))?;
+        let results = sessions.run(&[&probe]).map_err(|e| not_loaded(&folder.name, &e))?;
+        if folder.kind == ModelKind::Embedding {
+            folder.dimension = results.first().map(|vector| vector.len() as u32);
+        }
+        let how = if sessions.couples_rows() { "one row at a time" } else { "in batches" };
+        log::info(format_args!(
+            "model {} loaded on {} in {} ms, runs {how}",
+            folder.name,
+            self.device,
+            started.elapsed().as_millis()
+        ));
+        Ok(Model { folder, tokenizer, sessions })
+    }
+
+    fn slot<T: Send + Sync + 'static>(
+        self: &Arc<Self>,
+        slots: impl Fn(&mut Loaded) -> &mut Slots<T> + Copy + Send + 'static,
+        key: String,
+        deadline: Option<Instant>,
+        load: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+    ) -> Result<Arc<T>, Failure> {
+        let mut load = Some(load);
+        let mut loaded = self.lock();
+        loop {
+            match slots(&mut loaded).get(&key) {
+                Some(Slot::Ready(value)) => return Ok(value.clone()),
+                Some(Slot::Failed(failure, since)) if load.is_none() || since.elapsed() < RETRY_AFTER => {
+                    return Err(failure.clone());
+                }
+                Some(Slot::Loading) => {}
+                Some(Slot::Failed(..)) | None => {
+                    if let Some(load) = load.take() {
+                        slots(&mut loaded).insert(key.clone(), Slot::Loading);
+                        let (registry, loading) = (self.clone(), key.clone());
+                        let run = move || registry.finish(slots, loading, load);
+                        if let Err(e) = std::thread::Builder::new().name("rag-load".into()).spawn(run) {
+                            slots(&mut loaded).remove(&key);
+                            return Err(failure(
+                                FailureCode::Internal,
+                                format!("cannot start a thread: {e}"),
+                            ));
+                        }
+                        continue;
+                    }
+                }
+            }
+            load = None;
+            loaded = match deadline.map(|d| d.saturating_duration_since(Instant::now())) {
+                Some(Duration::ZERO) => return Err(deadline_passed()),
+                Some(left) => {
+                    self.changed.wait_timeout(loaded, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.changed.wait(loaded).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    fn finish<T>(
+        &self,
+        slots: impl Fn(&mut Loaded) -> &mut Slots<T>,
+        key: String,
+        load: impl FnOnce() -> Result<T, Failure>,
+    ) {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(load))
+            .unwrap_or_else(|_| Err(not_loaded(&key, "loading it failed with a panic")));
+        let slot = match outcome {
+            Ok(value) => Slot::Ready(Arc::new(value)),
+            Err(failure) => Slot::Failed(failure, Instant::now()),
+        };
+        slots(&mut self.lock()).insert(key, slot);
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Loaded> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn not_loaded(name: &str, problem: &str) -> Failure {
+    failure(FailureCode::NotLoaded, format!("model \"{name}\" could not be loaded")).detail(problem)
+}
+
+fn unreadable(name: &str) -> ModelInfo {
+    ModelInfo {
+        name: name.to_owned(),
+        kind: ModelKind::Embedding,
+        dimension: 0,
+        max_tokens: 0,
+        pooling: String::new(),
+        query_prefix: String::new(),
+        passage_prefix: String::new(),
+        loaded: false,
+        is_default: false,
+        problem: None,
+        license: None,
+        languages: Vec::new(),
+        endpoint: None,
+    }
+}

@@ -1,0 +1,14 @@
+//! Untrusted documents: each is parsed in a short-lived, confined child of its own, then cut into chunks here.
+
+mod child;
+mod ocr;
+mod order;
+mod permits;
+mod prepare;
+mod sandbox;
+
+pub use child::parse;
+pub use ocr::ocr;
+pub(crate) use permits::Permits;
+pub(crate) use prepare::{Waiter, parse_document, prepare};
+pub(crate) use sandbox::self_test;

@@ -1,0 +1,376 @@
+//! A document from content to chunks: limits, a parse child, checks on what it says, and the cutting.
+//!
+//! A child is never trusted: its answer is bounded, its positions are checked, and whatever it does instead of
+//! answering ends as a failure of this one document.
+
+use super::child::{failed, out_of_memory};
+use super::ocr;
+use super::order::{Answer, Confinement, Order};
+use crate::calls::NoReply;
+use crate::failure::{Explain, deadline_passed, failure, internal};
+use crate::model::Registry;
+use crate::ticket::{Ticket, Waited};
+use rag_core::chunk::{ChunkRequest, TokenBudget, chunk};
+use rag_core::document::{ParsedDocument, PreparedDocument};
+use rag_core::sentence::SentenceLanguage;
+use rag_parse::Source;
+use rag_wire::{Content, Failure, FailureCode, FrameError, ParseLimits, Prepare, encode, read_frame};
+use std::io::{Read, Write};
+use std::os::fd::BorrowedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Media types that need no parser worth confining.
+const PLAIN_TYPES: [&str; 2] = ["text/plain", "text/markdown"];
+
+/// Who waits for a document.
+pub(crate) struct Waiter<'a> {
+    /// His socket.
+    pub(crate) client: BorrowedFd<'a>,
+    /// Until when.
+    pub(crate) deadline: Option<Instant>,
+}
+
+/// Parses and cuts a document.
+pub(crate) fn prepare(
+    models: &Arc<Registry>,
+    limits: &ParseLimits,
+    request: Prepare,
+    waiter: &Waiter<'_>,
+) -> Result<PreparedDocument, NoReply> {
+    let Prepare { content, media_type, title, model, language, chunking } = request;
+    check_size(limits, &content)?;
+    let known = models.tokenizer(model.as_deref(), waiter.deadline)?;
+    let (folder, tokenizer) = known.as_ref();
+    let prefix = tokenizer.count(&folder.passage_prefix).map_err(internal)?;
+    let budget = TokenBudget {
+        max_tokens: folder.max_tokens,
+        special_tokens: tokenizer.special_tokens(),
+        passage_prefix_tokens: prefix,
+    };
+    let parsed = parse_document(limits, content, media_type, waiter)?;
+    let request = ChunkRequest {
+        title: title.as_deref(),
+        language: SentenceLanguage::from_name(language.as_deref().unwrap_or_default()),
+        options: &chunking,
+        budget,
+    };
+    let cut = || chunk(parsed, &request, tokenizer.as_ref());
+    catch_unwind(AssertUnwindSafe(cut)).map_err(|_| {
+        failure(FailureCode::NotParsable, "cutting the document into chunks failed with a panic").into()
+    })
+}
+
+/// Parses a document.
+pub(crate) fn parse_document(
+    limits: &ParseLimits,
+    content: Content,
+    media_type: Option<String>,
+    waiter: &Waiter<'_>,
+) -> Result<ParsedDocument, NoReply> {
+    check_size(limits, &content)?;
+    match &content {
+        Content::Text(text) if is_plain(media_type.as_deref()) => {
+            Ok(rag_parse::parse(Source::Text(text), media_type.as_deref()).map_err(failed)?)
+        }
+        _ => parse_in_child(limits, content, media_type, waiter),
+    }
+}
+
+fn check_size(limits: &ParseLimits, content: &Content) -> Result<(), NoReply> {
+    let bytes = match content {
+        Content::Text(text) => text.len() as u64,
+        Content::Bytes(bytes) => bytes.len() as u64,
+    };
+    if bytes <= limits.max_document_bytes {
+        return Ok(());
+    }
+    let message = format!("document has {bytes} bytes, the limit is {}", limits.max_document_bytes);
+    Err(failure(FailureCode::LimitExceeded, message).hint("Raise rag_ext.max_document_size.").into())
+}
+
+/// Whether a user said that a text is one of [`PLAIN_TYPES`].
+fn is_plain(media_type: Option<&str>) -> bool {
+    let name = media_type.and_then(|given| given.split(';').next()).unwrap_or_default().trim();
+    PLAIN_TYPES.iter().any(|plain| name.eq_ignore_ascii_case(plain))
+}
+
+fn parse_in_child(
+    limits: &ParseLimits,
+    content: Content,
+    media_type: Option<String>,
+    waiter: &Waiter<'_>,
+) -> Result<ParsedDocument, NoReply> {
+    let confinement = Confinement { limits: limits.clone() };
+    let order = Order::Parse { content, media_type };
+    match ask_child(&confinement, &order, Some(waiter.client), waiter.deadline) {
+        Ok(Answer::Parsed(parsed)) => match contradiction(&parsed) {
+            None => Ok(parsed),
+            Some(what) => Err(failure(FailureCode::NotParsable, "the parser gave an impossible result")
+                .detail(what)
+                .into()),
+        },
+        Ok(Answer::Failed(failure)) => match (&limits.ocr, &order) {
+            (Some(program), Order::Parse { content: Content::Bytes(pdf), .. })
+                if ocr::could_help(&failure) =>
+            {
+                ocr::read_scan(program, pdf, limits.max_document_bytes, waiter)
+            }
+            _ => Err(failure.into()),
+        },
+        Ok(Answer::Tested { .. }) => Err(internal("the parser answered another question").into()),
+        Err(NoAnswer::Gone) => Err(NoReply::Gone),
+        Err(no_answer) => Err(no_answer.into_failure().into()),
+    }
+}
+
+/// What is impossible about a parsed document, if something is.
+fn contradiction(parsed: &ParsedDocument) -> Option<&'static str> {
+    let text = &parsed.text;
+    let mut last = 0;
+    for heading in &parsed.headings {
+        let place = &heading.bytes;
+        if place.start < last || text.get(place.clone()).is_none() || !(1..=6).contains(&heading.level) {
+            return Some("a heading is not where it should be");
+        }
+        last = place.start;
+    }
+    let mut last = 0;
+    for page in &parsed.pages {
+        if page.offset < last || !text.is_char_boundary(page.offset) {
+            return Some("a page is not where it should be");
+        }
+        last = page.offset;
+    }
+    let object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&parsed.metadata_json);
+    if object.is_err() {
+        return Some("the metadata is no object");
+    }
+    text.contains('\0').then_some("the text contains a NUL character")
+}
+
+/// Why a child did not answer.
+pub(super) enum NoAnswer {
+    /// The client hung up.
+    Gone,
+    /// Something to be told.
+    Failed(Failure),
+}
+
+impl NoAnswer {
+    /// The failure; a client that is gone never sees it.
+    pub(super) fn into_failure(self) -> Failure {
+        match self {
+            Self::Gone => internal("the client hung up"),
+            Self::Failed(failure) => failure,
+        }
+    }
+}
+
+/// Runs one child to its answer. It is killed when the client hangs up, at the deadline, or when it takes far
+/// longer than its CPU time allows.
+pub(super) fn ask_child(
+    confinement: &Confinement,
+    order: &Order,
+    client: Option<BorrowedFd<'_>>,
+    deadline: Option<Instant>,
+) -> Result<Answer, NoAnswer> {
+    let broken = |what: &str, e: &dyn std::fmt::Display| NoAnswer::Failed(internal(format!("{what}: {e}")));
+    let limits = &confinement.limits;
+    // Waiting for a core is not the document's fault, so the clock on the wall allows more than the CPU's.
+    let patience = Duration::from_secs(30 + 3 * u64::from(limits.cpu_seconds));
+    let slowest = Instant::now() + patience;
+    let frames = [encode(confinement), encode(order)];
+    let [Ok(first), Ok(second)] = frames else {
+        return Err(NoAnswer::Failed(failure(
+            FailureCode::LimitExceeded,
+            "document is too large for one message",
+        )));
+    };
+    let mut child = spawn().map_err(|e| broken("cannot start a parse child", &e))?;
+    let streams = (child.0.stdin.take(), child.0.stdout.take(), child.0.stderr.take());
+    let (Some(mut stdin), Some(mut stdout), Some(stderr)) = streams else {
+        return Err(NoAnswer::Failed(internal("a parse child has no pipes")));
+    };
+    let ticket = Ticket::new().map_err(|e| broken("cannot wait for a parse child", &e))?;
+    std::thread::scope(|scope| {
+        // A child that ends early breaks the pipe, which its answer or its status explains.
+        scope.spawn(move || {
+            stdin.write_all(&first).and_then(|()| stdin.write_all(&second)).unwrap_or_default()
+        });
+        let complaint = scope.spawn(move || {
+            let mut complaint = Vec::new();
+            let _ = stderr.take(4096).read_to_end(&mut complaint);
+            complaint
+        });
+        let answer = &ticket;
+        scope.spawn(move || answer.answer(read_frame::<Answer>(&mut stdout)));
+        let until = deadline.map_or(slowest, |deadline| deadline.min(slowest));
+        let waited = ticket.wait(client, Some(until));
+        let status = child.end(matches!(waited, Waited::Answered(Err(_))));
+        match waited {
+            Waited::Gone => Err(NoAnswer::Gone),
+            Waited::Late if deadline.is_some_and(|deadline| deadline < slowest) => {
+                Err(NoAnswer::Failed(deadline_passed()))
+            }
+            Waited::Late => Err(NoAnswer::Failed(
+                failure(
+                    FailureCode::LimitExceeded,
+                    format!("parsing took longer than {} s", patience.as_secs()),
+                )
+                .hint("Raise rag_ext.parse_cpu_limit, or split the document."),
+            )),
+            Waited::Answered(Ok(answer)) => Ok(answer),
+            Waited::Answered(Err(error)) => {
+                let complaint = complaint.join().unwrap_or_default();
+                Err(NoAnswer::Failed(explain(&error, status, &complaint, limits)))
+            }
+        }
+    })
+}
+
+/// A child that is killed and reaped when dropped.
+struct Running(Child);
+
+impl Running {
+    /// Ends the child: lets it finish dying by itself if it is `ending`, else kills it.
+    fn end(&mut self, ending: bool) -> Option<ExitStatus> {
+        if !ending {
+            let _ = self.0.kill();
+        }
+        let soon = Instant::now() + Duration::from_secs(1);
+        while ending && Instant::now() < soon {
+            if let Ok(Some(status)) = self.0.try_wait() {
+                return Some(status);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let _ = self.0.kill();
+        self.0.wait().ok()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn spawn() -> std::io::Result<Running> {
+    // The running program itself, also after an upgrade has put another one in its place.
+    Command::new("/proc/self/exe")
+        .arg("parse")
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map(Running)
+}
+
+/// Why a child ended without an answer, as far as its end shows.
+fn explain(
+    error: &FrameError,
+    status: Option<ExitStatus>,
+    complaint: &[u8],
+    limits: &ParseLimits,
+) -> Failure {
+    let said = String::from_utf8_lossy(complaint);
+    let cpu_seconds = limits.cpu_seconds;
+    if said.starts_with("memory allocation of") {
+        return out_of_memory(limits);
+    }
+    if said.contains("has overflowed its stack") {
+        return failure(
+            FailureCode::LimitExceeded,
+            "document is nested too deeply: the parser ran out of stack",
+        );
+    }
+    let limits = format!(
+        "Its limits are {} MiB of memory and {} s of CPU time.",
+        limits.memory_mb, limits.cpu_seconds
+    );
+    match status.and_then(|status| status.signal()) {
+        Some(libc::SIGXCPU) => {
+            failure(FailureCode::LimitExceeded, format!("parsing took more than {cpu_seconds} s of CPU time"))
+                .hint("Raise rag_ext.parse_cpu_limit, or split the document.")
+        }
+        Some(libc::SIGKILL) => failure(
+            FailureCode::NotParsable,
+            "the parser was killed (signal 9), by somebody or for want of memory on this machine",
+        )
+        .detail(limits),
+        Some(libc::SIGSYS) => failure(
+            FailureCode::NotParsable,
+            "the parser tried something that its confinement forbids (signal 31)",
+        ),
+        Some(signal) => {
+            failure(FailureCode::NotParsable, format!("the parser crashed (signal {signal})")).detail(limits)
+        }
+        None => failure(FailureCode::NotParsable, "the parser gave no result").detail(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rag_core::document::{Heading, PageStart};
+
+    fn parsed() -> ParsedDocument {
+        ParsedDocument {
+            media_type: "text/html".into(),
+            title: None,
+            text: "# Größe\n\ntext".into(),
+            headings: vec![Heading { level: 1, title: "Größe".into(), bytes: 0..9 }],
+            pages: vec![PageStart { page: 1, offset: 0 }],
+            metadata_json: "{}".into(),
+        }
+    }
+
+    #[test]
+    fn a_possible_document_is_believed() {
+        assert_eq!(contradiction(&parsed()), None);
+    }
+
+    #[test]
+    fn a_child_that_lies_is_not_believed() {
+        let lies: [fn(&mut ParsedDocument); 9] = [
+            |d| d.headings[0].bytes = 0..1000,
+            |d| d.headings[0].bytes = 0..5,
+            |d| d.headings[0].bytes = std::ops::Range { start: 9, end: 2 },
+            |d| d.headings[0].level = 7,
+            |d| d.headings.push(Heading { level: 1, title: String::new(), bytes: 0..0 }),
+            |d| d.pages[0].offset = 1000,
+            |d| d.pages.push(PageStart { page: 2, offset: 5 }),
+            |d| d.metadata_json = "[]".into(),
+            |d| d.text.push('\0'),
+        ];
+        // The fifth only repeats a start, which is allowed; it must come after something later to be a lie.
+        for (number, lie) in lies.iter().enumerate() {
+            let mut document = parsed();
+            if number == 4 {
+                document.headings[0].bytes = 2..9;
+            }
+            lie(&mut document);
+            assert!(contradiction(&document).is_some(), "lie {number}");
+        }
+    }
+
+    #[test]
+    fn plain_types_are_recognised_with_parameters() {
+        let cases = [
+            (Some("text/plain"), true),
+            (Some("Text/Markdown; charset=utf-8"), true),
+            (Some("text/html"), false),
+            (None, false),
+        ];
+        for (media_type, expected) in cases {
+            assert_eq!(is_plain(media_type), expected, "{media_type:?}");
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! Who runs next: two bounded queues, the workers, and the book of what each principal has been served.
+//!
+//! Which rows make a batch is decided in [`crate::batch`]; this file keeps what that decision needs and carries it
+//! out. Requests whose client has gone or whose deadline has passed are dropped before each batch.
+
+use crate::batch::{Budget, Pick, Waiting, next_batch};
+use crate::engine::Counters;
+use crate::failure::{deadline_passed, failure, internal};
+use crate::log;
+use crate::model::{Model, Row};
+use crate::principal::PrincipalKey;
+use crate::ticket::Ticket;
+use rag_wire::{Failure, FailureCode, Lane, ModelKind};
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Most rows of one batch.
+const BATCH_ROWS: u32 = 64;
+
+/// Principals remembered beyond those that wait now, so that one who asks again is not taken for a new one.
+const REMEMBERED: usize = 4096;
+
+/// One request's rows for a model.
+pub(crate) struct Job {
+    /// Its lane.
+    pub(crate) lane: Lane,
+    /// Who asks.
+    pub(crate) principal: PrincipalKey,
+    /// The model.
+    pub(crate) model: Arc<Model>,
+    /// Whether each row must run alone, whatever the model.
+    pub(crate) reproducible: bool,
+    /// When it is given up.
+    pub(crate) deadline: Option<Instant>,
+    /// The inputs; never empty.
+    pub(crate) rows: Vec<Row>,
+    /// Where the results go, in the order of the rows.
+    pub(crate) ticket: Arc<Ticket<Result<Vec<Vec<f32>>, Failure>>>,
+}
+
+/// A job in the queue.
+struct Entry {
+    job: Arc<Job>,
+    arrived: u64,
+    /// Rows that have not run, the longest first.
+    order: Vec<usize>,
+    /// Their tokens, for the policy.
+    tokens: Vec<u32>,
+    /// How many of them have been handed out.
+    next: usize,
+    results: Arc<Mutex<Results>>,
+}
+
+struct Results {
+    vectors: Vec<Vec<f32>>,
+    missing: usize,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<Entry>,
+    arrivals: u64,
+    running: usize,
+    bulk_running: usize,
+    served: HashMap<(Lane, PrincipalKey), u64>,
+    /// Per lane, what the principal served last had been served: newcomers start there.
+    clock: HashMap<Lane, u64>,
+}
+
+/// The queues and their workers.
+pub(crate) struct Scheduler {
+    state: Mutex<State>,
+    wake: Condvar,
+    workers: usize,
+    bulk_workers: usize,
+    batch_tokens: u32,
+    counters: Arc<Counters>,
+    queue_limit: AtomicU64,
+}
+
+impl Scheduler {
+    /// Starts `workers` threads, of which bulk work may use `bulk_workers` at a time.
+    pub(crate) fn start(
+        workers: usize,
+        bulk_workers: usize,
+        batch_tokens: u32,
+        queue_limit: u32,
+        counters: Arc<Counters>,
+    ) -> std::io::Result<Arc<Self>> {
+        let scheduler = Arc::new(Self {
+            state: Mutex::default(),
+            wake: Condvar::new(),
+            workers: workers.max(1),
+            bulk_workers: bulk_workers.max(1),
+            batch_tokens,
+            counters,
+            queue_limit: AtomicU64::new(queue_limit.into()),
+        });
+        for number in 0..workers.max(1) {
+            let scheduler = scheduler.clone();
+            std::thread::Builder::new().name(format!("rag-run-{number}")).spawn(move || scheduler.work())?;
+        }
+        Ok(scheduler)
+    }
+
+    /// Changes how many requests may wait per lane.
+    pub(crate) fn set_queue_limit(&self, limit: u32) {
+        self.queue_limit.store(limit.into(), Ordering::Relaxed);
+    }
+
+    /// Requests that wait.
+    pub(crate) fn queued(&self) -> usize {
+        self.lock().waiting.len()
+    }
+
+    /// Puts a job into its queue. A full queue refuses at once.
+    ///
+    /// A single interactive row that would be next anyway runs at once in the calling thread, which takes the
+    /// place of a worker meanwhile: two changes of thread are a good part of what a short query costs.
+    pub(crate) fn submit(&self, job: Job) -> Result<(), Failure> {
+        let mut order: Vec<usize> = (0..job.rows.len()).collect();
+        // Alone, rows keep their order; in batches, like lengths together need the least padding.
+        if !alone(&job) {
+            order.sort_by_key(|row| std::cmp::Reverse(job.rows[*row].tokens()));
+        }
+        let tokens = order.iter().map(|row| job.rows[*row].tokens()).collect();
+        let results = Results { vectors: vec![Vec::new(); job.rows.len()], missing: job.rows.len() };
+        let limit = self.queue_limit.load(Ordering::Relaxed) as usize;
+
+        let mut state = self.lock();
+        let in_lane = |state: &State| state.waiting.iter().filter(|e| e.job.lane == job.lane).count();
+        if in_lane(&state) >= limit {
+            state.drop_abandoned();
+            if in_lane(&state) >= limit {
+                let lane = match job.lane {
+                    Lane::Interactive => "interactive",
+                    Lane::Bulk => "bulk",
+                };
+                let message = format!("the engine's {lane} queue is full: {limit} requests wait");
+                return Err(failure(FailureCode::QueueFull, message));
+            }
+        }
+        state.admit(job.lane, job.principal);
+        let arrived = state.arrivals;
+        state.arrivals += 1;
+        let (lane, rows) = (job.lane, job.rows.len());
+        let results = Arc::new(Mutex::new(results));
+        state.waiting.push(Entry { job: Arc::new(job), arrived, order, tokens, next: 0, results });
+        let next = state.waiting.iter().filter(|e| e.job.lane == Lane::Interactive).count() == 1;
+        if next && lane == Lane::Interactive && rows == 1 {
+            drop(self.run_next(state));
+        } else {
+            // Where all places are taken, whoever leaves one wakes the next.
+            let places = self.workers.saturating_sub(state.running);
+            drop(state);
+            (0..places.min(rows)).for_each(|_| self.wake.notify_one());
+        }
+        Ok(())
+    }
+
+    fn work(&self) {
+        let mut state = self.lock();
+        loop {
+            state.drop_abandoned();
+            let ran;
+            (state, ran) = self.run_next(state);
+            if !ran {
+                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+
+    /// Runs the next batch, if one may start now; says whether it did.
+    fn run_next<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
+        if state.running >= self.workers {
+            return (state, false);
+        }
+        let bulk = state.bulk_running < self.bulk_workers;
+        let budget = Budget { padded_tokens: self.batch_tokens, rows: BATCH_ROWS, bulk };
+        let Some(batch) = state.take_batch(budget) else { return (state, false) };
+        let bulk = usize::from(batch.lane == Lane::Bulk);
+        (state.running, state.bulk_running) = (state.running + 1, state.bulk_running + bulk);
+        drop(state);
+        batch.run(&self.counters);
+        let mut state = self.lock();
+        (state.running, state.bulk_running) = (state.running - 1, state.bulk_running - bulk);
+        if !state.waiting.is_empty() {
+            // Another worker may have found only work that was not allowed to start.
+            self.wake.notify_one();
+        }
+        (state, true)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// A principal who comes anew starts level with the one served last: idling earns nothing.
+    fn admit(&mut self, lane: Lane, principal: PrincipalKey) {
+        let clock = self.clock.get(&lane).copied().unwrap_or(0);
+        if self.served.len() >= REMEMBERED {
+            let waiting = &self.waiting;
+            self.served.retain(|key, _| waiting.iter().any(|e| (e.job.lane, e.job.principal) == *key));
+        }
+        let waits = self.waiting.iter().any(|e| (e.job.lane, e.job.principal) == (lane, principal));
+        let served = self.served.entry((lane, principal)).or_insert(clock);
+        if !waits {
+            *served = clock.max(*served);
+        }
+    }
+
+    /// Drops requests that nobody waits for, and answers those whose deadline has passed.
+    fn drop_abandoned(&mut self) {
+        let now = Instant::now();
+        self.waiting.retain(|entry| {
+            let late = entry.job.deadline.is_some_and(|deadline| deadline <= now);
+            if late {
+                entry.job.ticket.answer(Err(deadline_passed()));
+            }
+            !late && !entry.job.ticket.is_withdrawn()
+        });
+    }
+
+    fn take_batch(&mut self, budget: Budget) -> Option<Batch> {
+        let waiting: Vec<Waiting<'_>> = self
+            .waiting
+            .iter()
+            .map(|entry| Waiting {
+                lane: entry.job.lane,
+                principal: entry.job.principal,
+                served: self.served.get(&(entry.job.lane, entry.job.principal)).copied().unwrap_or(0),
+                arrived: entry.arrived,
+                model: Arc::as_ptr(&entry.job.model) as usize,
+                alone: alone(&entry.job),
+                rows: &entry.tokens[entry.next..],
+            })
+            .collect();
+        let picks = next_batch(&waiting, budget);
+        drop(waiting);
+        let lane = self.waiting[picks.first()?.request].job.lane;
+        let parts: Vec<Part> = picks.into_iter().map(|pick| self.hand_out(pick)).collect();
+        self.waiting.retain(|entry| entry.next < entry.order.len());
+        Some(Batch { lane, parts })
+    }
+
+    fn hand_out(&mut self, Pick { request, rows }: Pick) -> Part {
+        let entry = &mut self.waiting[request];
+        let handed = entry.next + rows.start..entry.next + rows.end;
+        let tokens: u64 = entry.tokens[handed.clone()].iter().map(|tokens| u64::from(*tokens)).sum();
+        let part = Part {
+            job: entry.job.clone(),
+            rows: entry.order[handed].to_vec(),
+            tokens,
+            results: entry.results.clone(),
+        };
+        entry.next += rows.end;
+        let served = self.served.entry((part.job.lane, part.job.principal)).or_default();
+        self.clock.insert(part.job.lane, *served);
+        *served += tokens;
+        part
+    }
+}
+
+fn alone(job: &Job) -> bool {
+    job.reproducible || job.model.sessions.couples_rows()
+}
+
+/// Rows of one job in a batch.
+struct Part {
+    job: Arc<Job>,
+    rows: Vec<usize>,
+    tokens: u64,
+    results: Arc<Mutex<Results>>,
+}
+
+/// Rows that run together: one model, one lane.
+struct Batch {
+    lane: Lane,
+    parts: Vec<Part>,
+}
+
+impl Batch {
+    fn run(&self, counters: &Counters) {
+        let Some(model) = self.parts.first().map(|part| &part.job.model) else { return };
+        let rows: Vec<&Row> =
+            self.parts.iter().flat_map(|part| part.rows.iter().map(|row| &part.job.rows[*row])).collect();
+        let outcome = catch_unwind(AssertUnwindSafe(|| model.sessions.run(&rows)));
+        match outcome.unwrap_or_else(|_| Err("the model's thread panicked".into())) {
+            Ok(vectors) => {
+                let mut vectors = vectors.into_iter();
+                for part in &self.parts {
+                    counters.count(model.folder.kind, part.rows.len() as u64, part.tokens);
+                    part.fulfil(&mut vectors);
+                }
+            }
+            Err(reason) => {
+                log::warning(format_args!("model {} failed: {reason}", model.folder.name));
+                for part in &self.parts {
+                    let message = format!("model \"{}\" failed", model.folder.name);
+                    part.job
+                        .ticket
+                        .answer(Err(Failure { detail: Some(reason.clone()), ..internal(message) }));
+                }
+            }
+        }
+    }
+}
+
+impl Part {
+    fn fulfil(&self, vectors: &mut impl Iterator<Item = Vec<f32>>) {
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        for (row, vector) in self.rows.iter().zip(vectors) {
+            results.vectors[*row] = vector;
+            results.missing -= 1;
+        }
+        if results.missing == 0 {
+            self.job.ticket.answer(Ok(std::mem::take(&mut results.vectors)));
+        }
+    }
+}
+
+impl Counters {
+    fn count(&self, kind: ModelKind, rows: u64, tokens: u64) {
+        match kind {
+            ModelKind::Embedding => {
+                self.texts_embedded.fetch_add(rows, Ordering::Relaxed);
+                self.tokens_embedded.fetch_add(tokens, Ordering::Relaxed);
+            }
+            ModelKind::Reranker => {
+                self.pairs_scored.fetch_add(rows, Ordering::Relaxed);
+            }
+        }
+    }
+}

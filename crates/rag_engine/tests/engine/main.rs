@@ -1,0 +1,19 @@
+//! The real binary, started in a temporary folder and spoken to over its socket.
+//!
+//! Models and ONNX Runtime are found through `RAG_TEST_MODELS` (a folder of model folders) and
+//! `RAG_TEST_ONNXRUNTIME` (the library's path); `make test` sets both. Without them these tests fail.
+
+#![allow(clippy::unwrap_used)]
+
+mod chat;
+mod embed;
+mod http;
+mod life;
+mod load;
+mod prepare;
+mod protocol;
+mod pull;
+mod remote;
+mod rerank;
+mod running;
+mod synthetic;

@@ -1,0 +1,239 @@
+//! Sending the files: several connections, one file at a time on each, nothing sent that is there already.
+
+use crate::arguments::Arguments;
+use crate::connection::{Address, Failure, Known, Sent, Session};
+use crate::files::Found;
+use crate::report::Report;
+use crate::{Trouble, interrupt};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rag_core::file_name::media_type_hint;
+use rag_core::hash::sha256;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Addresses that the server is asked about at a time.
+const ASKED_AT_ONCE: usize = 1_000;
+
+/// Tries to connect again, before a lost connection ends the run.
+const RECONNECTS: u32 = 5;
+
+/// A document that the server has, and the file it is of.
+pub(crate) struct Waiting {
+    pub(crate) id: String,
+    pub(crate) path: PathBuf,
+    /// Whether it was sent in this run.
+    pub(crate) is_new: bool,
+}
+
+/// Sends what is new or changed; the documents whose processing can be waited for.
+pub(crate) fn upload(
+    arguments: &Arguments,
+    address: &Address,
+    session: &mut Session,
+    found: Vec<Found>,
+    limit: u64,
+    report: &mut Report,
+) -> Result<Vec<Waiting>, Trouble> {
+    let mut known = HashMap::new();
+    for part in found.chunks(ASKED_AT_ONCE) {
+        let uris: Vec<&str> = part.iter().map(|found| found.uri.as_str()).collect();
+        match session.known(&arguments.collection, &uris) {
+            Ok(some) => known.extend(some),
+            Err(Failure::File(text) | Failure::All(text) | Failure::Connection(text)) => {
+                return Err(Trouble::new(text));
+            }
+        }
+    }
+    let bar = bar(arguments, found.len(), "loading");
+    let metadata = arguments.metadata.to_string();
+    let shared = Shared {
+        collection: &arguments.collection,
+        metadata: &metadata,
+        limit,
+        found: &found,
+        known: &known,
+        next: AtomicUsize::new(0),
+        bar: &bar,
+        outcome: Mutex::new(Outcome { report: std::mem::take(report), waiting: Vec::new(), trouble: None }),
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..usize::from(arguments.jobs).min(found.len()) {
+            scope.spawn(|| shared.work(address));
+        }
+    });
+    bar.finish_and_clear();
+    let left_out = found.len().saturating_sub(shared.next.load(Ordering::SeqCst));
+    let outcome = shared.outcome.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    *report = outcome.report;
+    report.left_out = left_out;
+    match outcome.trouble {
+        Some(text) => Err(Trouble::new(text)),
+        None => Ok(outcome.waiting),
+    }
+}
+
+/// A bar of so many files; none where it is not wanted or there is no terminal.
+pub(crate) fn bar(arguments: &Arguments, length: usize, what: &'static str) -> ProgressBar {
+    let target = if arguments.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(Some(length as u64), target).with_prefix(what);
+    let form = "{prefix:>10} [{bar:40}] {pos}/{len} files  {elapsed_precise} · {eta} left  {wide_msg}";
+    if let Ok(style) = ProgressStyle::with_template(form) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
+struct Outcome {
+    report: Report,
+    waiting: Vec<Waiting>,
+    trouble: Option<String>,
+}
+
+struct Shared<'a> {
+    collection: &'a str,
+    metadata: &'a str,
+    limit: u64,
+    found: &'a [Found],
+    known: &'a HashMap<String, Known>,
+    next: AtomicUsize,
+    bar: &'a ProgressBar,
+    outcome: Mutex<Outcome>,
+}
+
+/// What became of one file.
+enum Fate {
+    Loaded { id: String, bytes: u64 },
+    Unchanged { id: String },
+    Empty,
+    Failed(String),
+}
+
+impl Shared<'_> {
+    fn note(&self, change: impl FnOnce(&mut Outcome)) {
+        change(&mut self.outcome.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+    }
+
+    /// One worker: a connection of its own, file after file, until there are none, somebody interrupts, or it makes
+    /// no sense to go on.
+    fn work(&self, address: &Address) {
+        let mut session = None;
+        loop {
+            let mut is_over = interrupt::came();
+            self.note(|outcome| is_over |= outcome.trouble.is_some());
+            if is_over {
+                return;
+            }
+            let index = self.next.fetch_add(1, Ordering::SeqCst);
+            let Some(found) = self.found.get(index) else {
+                self.next.fetch_sub(1, Ordering::SeqCst);
+                return;
+            };
+            self.bar.set_message(found.path.file_name().unwrap_or_default().to_string_lossy().into_owned());
+            match self.handle(found, &mut session, address) {
+                Ok(fate) => self.settle(found, fate),
+                Err(text) => self.note(|outcome| {
+                    outcome.report.fail(&found.path, &*text);
+                    outcome.trouble = Some(text);
+                }),
+            }
+            self.bar.inc(1);
+        }
+    }
+
+    fn settle(&self, found: &Found, fate: Fate) {
+        self.note(|outcome| {
+            let path = found.path.clone();
+            match fate {
+                Fate::Loaded { id, bytes } => {
+                    outcome.report.loaded += 1;
+                    outcome.report.loaded_bytes += bytes;
+                    outcome.waiting.push(Waiting { id, path, is_new: true });
+                }
+                Fate::Unchanged { id } => {
+                    outcome.report.unchanged += 1;
+                    outcome.waiting.push(Waiting { id, path, is_new: false });
+                }
+                Fate::Empty => outcome.report.empty += 1,
+                Fate::Failed(reason) => outcome.report.fail(&path, reason),
+            }
+        });
+    }
+
+    /// One file; an error is a reason for all workers to stop.
+    fn handle(
+        &self,
+        found: &Found,
+        session: &mut Option<Session>,
+        address: &Address,
+    ) -> Result<Fate, String> {
+        let content = match read(&found.path, self.limit) {
+            Ok(content) if content.is_empty() => return Ok(Fate::Empty),
+            Ok(content) => content,
+            Err(reason) => return Ok(Fate::Failed(reason)),
+        };
+        if let Some(known) = self.known.get(&found.uri)
+            && known.sha256 == sha256(&content)
+        {
+            return Ok(Fate::Unchanged { id: known.id.clone() });
+        }
+        let name = found.path.file_name().unwrap_or_default().to_string_lossy();
+        let sent = Sent {
+            content: &content,
+            uri: &found.uri,
+            collection: self.collection,
+            metadata: self.metadata,
+            media_type: media_type_hint(&name, &content),
+        };
+        let mut lost = 0;
+        loop {
+            let open = match session.take() {
+                Some(open) => Ok(open),
+                None => address.connect().map_err(|trouble| Failure::Connection(trouble.to_string())),
+            };
+            let ingested = open.and_then(|mut open| {
+                let ingested = open.ingest(&sent);
+                if !matches!(ingested, Err(Failure::Connection(_))) {
+                    *session = Some(open);
+                }
+                ingested
+            });
+            match ingested {
+                Ok(id) => return Ok(Fate::Loaded { id, bytes: content.len() as u64 }),
+                Err(Failure::File(reason)) => return Ok(Fate::Failed(reason)),
+                Err(Failure::All(reason)) => return Err(reason),
+                // The same file again does no harm: its address and hash are known then.
+                Err(Failure::Connection(reason)) => {
+                    lost += 1;
+                    if lost > RECONNECTS || interrupt::came() {
+                        return Err(reason);
+                    }
+                    std::thread::sleep(Duration::from_millis(200 << lost));
+                }
+            }
+        }
+    }
+}
+
+/// A file's bytes, at most `limit`, which is known before they are read.
+fn read(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let size = file.metadata().map_err(|error| error.to_string())?.len();
+    let too_large = |size: u64| {
+        Err(format!("has {}, more than {}", indicatif::BinaryBytes(size), indicatif::BinaryBytes(limit)))
+    };
+    if size > limit {
+        return too_large(size);
+    }
+    let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    file.take(limit + 1).read_to_end(&mut content).map_err(|error| error.to_string())?;
+    if content.len() as u64 > limit {
+        return too_large(content.len() as u64);
+    }
+    Ok(content)
+}

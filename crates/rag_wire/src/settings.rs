@@ -1,0 +1,130 @@
+//! What the supervisor tells the engine over its standard input: once at the start, and again whenever the
+//! server's configuration is reloaded.
+
+use serde::{Deserialize, Serialize};
+use std::io::Read;
+
+/// Longest API key, in bytes.
+pub const MAX_KEY_BYTES: u64 = 16 * 1024;
+
+/// Reads an API key, which is one line of at most [`MAX_KEY_BYTES`].
+///
+/// Errors say in words what is wrong and nothing of what was read.
+pub fn read_api_key(from: impl Read) -> Result<String, String> {
+    let mut key = String::new();
+    from.take(MAX_KEY_BYTES + 1)
+        .read_to_string(&mut key)
+        .map_err(|error| format!("cannot be read: {}", error.kind()))?;
+    let trimmed = key.trim();
+    if trimmed.is_empty() || key.len() as u64 > MAX_KEY_BYTES || trimmed.contains(char::is_control) {
+        return Err(format!("does not hold a key: one line of at most {MAX_KEY_BYTES} bytes is expected"));
+    }
+    Ok(trimmed.to_owned())
+}
+
+/// Everything that the engine is told; nothing comes from its environment.
+///
+/// Sent as one frame. A later frame replaces the settings that can change while it runs (`chat`, limits,
+/// caches); the supervisor restarts the engine for the others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Path of the socket to listen on, relative to the working directory or absolute.
+    pub socket: String,
+    /// Folders that hold model folders, first match wins.
+    pub model_folders: Vec<String>,
+    /// Path of `libonnxruntime.so`.
+    pub onnxruntime: String,
+    /// Default embedding model.
+    pub embedding_model: String,
+    /// Default reranking model; empty for none.
+    pub rerank_model: String,
+    /// `auto`, `cpu`, `cuda` or `cuda:N`.
+    pub device: String,
+    /// Threads for interactive work; 0 is all cores.
+    pub threads: u32,
+    /// Threads for bulk work; 0 is half of the cores, at least one.
+    pub bulk_threads: u32,
+    /// Address-space-independent limit on resident memory, in MiB; 0 for none.
+    pub memory_limit_mb: u32,
+    /// Most requests that may wait, per lane.
+    pub queue_limit: u32,
+    /// Most MiB that the caches may hold; 0 turns them off.
+    pub cache_mb: u32,
+    /// Seconds after which a cached value expires.
+    pub cache_ttl_s: u32,
+    /// Limits of the parse child.
+    pub parse: ParseLimits,
+    /// The chat endpoint, if one is configured.
+    pub chat: Option<ChatEndpoint>,
+    /// Whether anything beyond loopback may be called.
+    pub allow_remote: bool,
+}
+
+/// Limits of one parse child.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParseLimits {
+    /// Most bytes of a document.
+    pub max_document_bytes: u64,
+    /// Address space, in MiB.
+    pub memory_mb: u32,
+    /// CPU time, in seconds.
+    pub cpu_seconds: u32,
+    /// `auto`, `require` or `off`.
+    pub sandbox: String,
+    /// What reads scans, if anything does.
+    pub ocr: Option<OcrProgram>,
+}
+
+/// A program that reads a PDF from its standard input and writes its text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OcrProgram {
+    /// Its path.
+    pub path: String,
+    /// Address space, in MiB.
+    pub memory_mb: u32,
+    /// Time for one document, both on the wall and of the CPU.
+    pub seconds: u32,
+}
+
+/// An OpenAI-compatible chat endpoint.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatEndpoint {
+    /// Base URL, such as `http://127.0.0.1:8080/v1`.
+    pub url: String,
+    /// Model name that is sent.
+    pub model: String,
+    /// Bearer token, read from a file by the supervisor.
+    pub api_key: Option<String>,
+    /// Time-out of one try, in milliseconds.
+    pub timeout_ms: u32,
+    /// Tries after the first.
+    pub retries: u32,
+}
+
+impl std::fmt::Debug for ChatEndpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChatEndpoint")
+            .field("url", &self.url)
+            .field("model", &self.model)
+            .field("api_key", &self.api_key.as_ref().map(|_| "…"))
+            .field("timeout_ms", &self.timeout_ms)
+            .field("retries", &self.retries)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_key_is_one_line_and_no_error_repeats_it() {
+        assert_eq!(read_api_key(&b" sesame-key\n"[..]).unwrap(), "sesame-key");
+        let long = vec![b'x'; MAX_KEY_BYTES as usize + 1];
+        for content in [&b""[..], b" \n", b"sesame\nsesame", b"sesame\xff", &long] {
+            let error = read_api_key(content).unwrap_err();
+            assert!(!error.contains("sesame") && !error.contains("xxx"), "{error}");
+        }
+    }
+}

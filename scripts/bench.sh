@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Measures, and prints tables:
+#   bench.sh                     the crates, cost, and parse and quality if RAG_EVAL_DATA names corpora
+#   bench.sh quality             nDCG@10 and recall@100; fails below the targets
+#   bench.sh parse [-v] [NAME…]  F1 of words, headings and cells per format; fails below the goals
+#   bench.sh cost [PART…]        ratios; PART: keyword vector ingest embed memory domains merge attach steady
+#   bench.sh crates [FILTER]     criterion on the pure crates
+# quality and cost need rag_ext installed in the Postgres that PG_CONFIG names. RAG_EVAL_DATA=DIR has DIR/scifact and
+# DIR/cranfield in BEIR's format, of which RAG_BENCH_DOCUMENTS=400 takes a part, and DIR/docling-samples for parse.
+# What is kept between runs (vectors) lies in RAG_HOME/bench.
+. "$(dirname "$0")/prelude.sh"
+
+export RAG_BENCH_HOME=$RAG_HOME/bench
+
+bench() {
+  local name=$1
+  shift
+  # pdftotext is what the PDFs are compared with.
+  [ "$name" != parse ] || "$ROOT/scripts/install-deps.sh" poppler-utils
+  "$ROOT/scripts/cargo.sh" bench --package rag_benches --bench "$name" -- "$@"
+}
+
+if [ $# -gt 0 ]; then
+  bench "$@"
+else
+  bench crates
+  bench cost
+  if [ -n "${RAG_EVAL_DATA:-}" ]; then
+    # Each says itself what it misses.
+    failed=0
+    bench parse || failed=1
+    bench quality || failed=1
+    exit $failed
+  else
+    say "no tables of parse and quality: RAG_EVAL_DATA is not set"
+  fi
+fi

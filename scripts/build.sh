@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Builds the extension for one Postgres and gathers what is to be installed in RAG_HOME/build/<major>:
+#   rag_ext.so, rag-engine, rag-load, rag_ext.control, rag_ext--VERSION.sql and the upgrade steps.
+# PG_CONFIG chooses the Postgres. Majors share one target folder: all but pgrx and the extension
+# itself is built once.
+. "$(dirname "$0")/prelude.sh"
+
+export PG_CONFIG
+PG_CONFIG=$("$ROOT/scripts/fetch-postgres.sh")
+stage=$RAG_HOME/build/$(major_of "$PG_CONFIG")
+
+say "building rag_ext for $("$PG_CONFIG" --version)"
+# All in one call, so that what they share is compiled once, with the features that all need.
+"$ROOT/scripts/cargo.sh" build --release --package rag_ext --package rag_engine --package rag_load \
+  --lib --bin rag-engine --bin rag-load --no-default-features --features rag_ext/@pg >&2
+
+# A file that has not changed keeps its time: cluster.sh restarts servers whose library is newer.
+stage_file() {
+  cmp --silent "$1" "$stage/$2" || cp "$1" "$stage/$2"
+}
+target=${CARGO_TARGET_DIR:-$ROOT/target}/release
+mkdir -p "$stage"
+stage_file "$target/librag_ext.so" rag_ext.so
+stage_file "$target/rag-engine" rag-engine
+stage_file "$target/rag-load" rag-load
+stage_file "$ROOT/rag_ext.control" rag_ext.control
+
+# The schema is one script made of sql/NN_name.sql, in the order of their names; upgrade steps are
+# files of their own.
+schema=$(mktemp)
+trap 'rm -f "$schema"' EXIT
+cat "$ROOT"/sql/[0-9]*.sql >"$schema"
+rm -f "$stage"/rag_ext--*--*.sql
+stage_file "$schema" "rag_ext--$(extension_version).sql"
+for step in "$ROOT"/sql/rag_ext--*--*.sql; do
+  [ ! -e "$step" ] || stage_file "$step" "$(basename "$step")"
+done
+echo "$stage"

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Runs the tests of one kind:
+#   test.sh crates            of the crates, which need no server
+#   test.sh server [ARG…]     on throw-away servers of the Postgres that PG_CONFIG names, with rag_ext
+#                             installed in it; ARG… are cargo's, such as --test smoke
+#   test.sh smoke MAJOR…      builds, installs and smoke-tests each of these majors
+. "$(dirname "$0")/prelude.sh"
+
+cargo=$ROOT/scripts/cargo.sh
+kind=${1:-}
+[ $# -eq 0 ] || shift
+
+case $kind in
+  crates)
+    if cargo nextest --version >/dev/null 2>&1; then
+      "$cargo" nextest run --no-fail-fast
+      "$cargo" test --doc --no-fail-fast
+    else
+      "$cargo" test --no-fail-fast
+    fi
+    ;;
+  server)
+    # One process for each test file, not for each test: the tests of a file share a server.
+    RAG_TEST_MANUAL=$("$ROOT/scripts/fetch-manual.sh")
+    export RAG_TEST_MANUAL
+    "$cargo" test --package rag_tests --no-fail-fast "$@"
+    ;;
+  smoke)
+    for major in "$@"; do
+      say "smoke test on PostgreSQL $major"
+      PG_CONFIG=$("$ROOT/scripts/fetch-postgres.sh" "$major")
+      export PG_CONFIG
+      "$ROOT/scripts/build.sh" >/dev/null
+      "$ROOT/scripts/install.sh"
+      "$ROOT/scripts/test.sh" server --test smoke
+    done
+    ;;
+  *) die "usage: test.sh crates | server [ARG…] | smoke MAJOR…" ;;
+esac

@@ -1,0 +1,40 @@
+-- The schema, and the functions that say who the caller is.
+--
+-- Everything that PUBLIC would get by default is taken back at the end (90_rights.sql): a role uses rag_ext
+-- after a superuser has said rag_enable('role').
+
+CREATE SCHEMA rag;
+COMMENT ON SCHEMA rag IS 'Tables and views of rag_ext: documents, chunks, keyword segments, embeddings and jobs.';
+
+CREATE FUNCTION rag.new_id() RETURNS uuid
+    AS 'MODULE_PATHNAME', 'new_id_wrapper' LANGUAGE c VOLATILE PARALLEL SAFE;
+COMMENT ON FUNCTION rag.new_id() IS 'A fresh UUID, version 7 (RFC 9562): ordered by time, otherwise random.';
+
+CREATE FUNCTION rag.principals() RETURNS text[]
+    AS 'MODULE_PATHNAME', 'principals_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION rag.principals() IS
+    'What the caller acts as: ''role:NAME'' for the current role and each role whose privileges it inherits; for a registered gateway only ''user:GATEWAY/ID'' with the ID of rag_ext.user_id, or nothing while that is unset or a SECURITY DEFINER function is in between.';
+
+CREATE FUNCTION rag.current_owner() RETURNS text
+    AS 'MODULE_PATHNAME', 'current_owner_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION rag.current_owner() IS
+    'Owner of what the caller creates: ''role:NAME'', or ''user:GATEWAY/ID'' behind a gateway. 42501 where a gateway has set no rag_ext.user_id.';
+
+CREATE FUNCTION rag.principal_role(principal text) RETURNS regrole
+    AS 'MODULE_PATHNAME', 'principal_role_wrapper' LANGUAGE c STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION rag.principal_role(text) IS
+    'The role behind a principal: the role itself, or the gateway; 0 for ''public''; NULL when there is no such role.';
+
+CREATE FUNCTION rag.is_current(principal text, role regrole) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'is_current_wrapper' LANGUAGE c STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION rag.is_current(text, regrole) IS
+    'Whether the principal''s name still belongs to this role: a role that was dropped and created again inherits nothing.';
+
+CREATE FUNCTION rag.derived_domain(collection uuid, owner text) RETURNS uuid
+    AS 'MODULE_PATHNAME', 'derived_domain_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION rag.derived_domain(uuid, text) IS
+    'Id that the domain of this owner in this collection has, or will have when its first document comes; a NULL collection stands for the owner''s collection ''default''.';
+
+CREATE FUNCTION rag.wake_workers() RETURNS void
+    AS 'MODULE_PATHNAME', 'wake_workers_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION rag.wake_workers() IS 'Lets the background workers look at this database when the transaction commits.';

@@ -1,0 +1,92 @@
+-- What is made of documents: sections, chunks, embeddings and keyword segments.
+
+CREATE TABLE rag.section (
+    domain_id uuid NOT NULL,
+    id uuid NOT NULL,
+    document_id uuid NOT NULL,
+    ordinal integer NOT NULL,
+    header_path text[] NOT NULL,
+    char_from integer NOT NULL,
+    char_to integer NOT NULL,
+    page_from integer,
+    page_to integer,
+    PRIMARY KEY (domain_id, id),
+    UNIQUE (id)
+);
+CREATE INDEX section_document ON rag.section (domain_id, document_id, ordinal);
+ALTER TABLE rag.section ALTER header_path SET STATISTICS 0;
+COMMENT ON TABLE rag.section IS 'Parents: a heading with its text up to the next heading, or what chunking makes of that: several short ones, or a part of a long one. What answers read around a chunk.';
+COMMENT ON COLUMN rag.section.header_path IS 'Headings from the outermost to this one; empty before the first heading.';
+COMMENT ON COLUMN rag.section.char_from IS 'Characters of the document''s text before the section.';
+COMMENT ON COLUMN rag.section.char_to IS 'Characters of the document''s text before the section''s end.';
+
+CREATE TABLE rag.chunk (
+    domain_id uuid NOT NULL,
+    id uuid NOT NULL,
+    document_id uuid NOT NULL,
+    section_id uuid NOT NULL,
+    ordinal integer NOT NULL,
+    content text NOT NULL,
+    context text NOT NULL,
+    tokens integer NOT NULL,
+    char_from integer NOT NULL,
+    char_to integer NOT NULL,
+    page_from integer,
+    page_to integer,
+    sha256 bytea NOT NULL,
+    PRIMARY KEY (domain_id, id),
+    UNIQUE (id)
+);
+CREATE INDEX chunk_document ON rag.chunk (domain_id, document_id, ordinal);
+CREATE INDEX chunk_sha256 ON rag.chunk (domain_id, sha256);
+ALTER TABLE rag.chunk ALTER content SET STATISTICS 0, ALTER context SET STATISTICS 0, ALTER sha256 SET STATISTICS 0;
+COMMENT ON TABLE rag.chunk IS 'Children: what is embedded and searched.';
+COMMENT ON COLUMN rag.chunk.ordinal IS 'Position in the document, from 0.';
+COMMENT ON COLUMN rag.chunk.content IS 'Equals substr(document.text, char_from + 1, char_to - char_from).';
+COMMENT ON COLUMN rag.chunk.context IS 'Put before the content when it is embedded: title and headings; on two more lines header row and delimiter row of the table within which the content begins.';
+COMMENT ON COLUMN rag.chunk.tokens IS 'Tokens of the content by the embedding model''s tokenizer.';
+COMMENT ON COLUMN rag.chunk.sha256 IS 'SHA-256 of what was embedded; equal texts of a domain share one computation.';
+
+CREATE TABLE rag.space (
+    id uuid PRIMARY KEY DEFAULT rag.new_id(),
+    model text NOT NULL UNIQUE,
+    dimension integer NOT NULL CHECK (dimension BETWEEN 1 AND 4000),
+    created_at timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE rag.space IS 'Vector spaces: one per embedding model, each with a partition of rag.embedding.';
+
+CREATE TABLE rag.embedding (
+    space_id uuid NOT NULL,
+    domain_id uuid NOT NULL,
+    chunk_id uuid NOT NULL,
+    v halfvec NOT NULL
+) PARTITION BY LIST (space_id);
+COMMENT ON TABLE rag.embedding IS 'L2-normalised embeddings of chunks. Partitions are made when a model is first used.';
+
+CREATE TABLE rag.segment (
+    domain_id uuid NOT NULL REFERENCES rag.domain ON DELETE CASCADE,
+    id uuid NOT NULL,
+    part integer NOT NULL,
+    parts integer NOT NULL,
+    language text NOT NULL,
+    analyser_version integer NOT NULL,
+    entries integer NOT NULL,
+    bytes bigint NOT NULL,
+    sha256 bytea NOT NULL,
+    data bytea NOT NULL,
+    PRIMARY KEY (domain_id, id, part)
+);
+ALTER TABLE rag.segment ALTER data SET STORAGE EXTERNAL, ALTER data SET STATISTICS 0, ALTER sha256 SET STATISTICS 0;
+ALTER TABLE rag.segment SET (toast.autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_threshold = 1000);
+COMMENT ON TABLE rag.segment IS 'Immutable tantivy segments (BM25), in parts of at most 4 MB.';
+COMMENT ON COLUMN rag.segment.entries IS 'Chunks in the segment, deleted ones included until the next merge.';
+COMMENT ON COLUMN rag.segment.bytes IS 'Bytes of all parts.';
+COMMENT ON COLUMN rag.segment.sha256 IS 'SHA-256 of all parts.';
+
+CREATE TABLE rag.tombstone (
+    domain_id uuid NOT NULL,
+    id uuid NOT NULL DEFAULT rag.new_id(),
+    chunks integer NOT NULL,
+    PRIMARY KEY (domain_id, id)
+);
+COMMENT ON TABLE rag.tombstone IS 'Counts of chunks deleted since their domain''s segments were last merged.';

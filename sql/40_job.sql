@@ -1,0 +1,177 @@
+-- Background work, and the triggers that ask for it.
+
+CREATE TABLE rag.job (
+    domain_id uuid NOT NULL REFERENCES rag.domain ON DELETE CASCADE,
+    document_id uuid NOT NULL,
+    version bigint NOT NULL,
+    state text NOT NULL DEFAULT 'queued' CHECK (state IN ('queued', 'running', 'done', 'failed')),
+    tries integer NOT NULL DEFAULT 0,
+    due_at timestamptz NOT NULL DEFAULT now(),
+    queued_at timestamptz NOT NULL DEFAULT now(),
+    started_at timestamptz,
+    finished_at timestamptz,
+    chunks integer,
+    embedded integer,
+    sqlstate text,
+    error text,
+    worker_pid integer,
+    worker_start timestamptz,
+    priority integer NOT NULL DEFAULT 0 CHECK (priority BETWEEN -100 AND 100),
+    extract_version bigint,
+    PRIMARY KEY (domain_id, document_id)
+);
+CREATE INDEX job_queued ON rag.job (domain_id, priority DESC, due_at, document_id) WHERE state = 'queued';
+CREATE INDEX job_running ON rag.job (domain_id) WHERE state = 'running';
+CREATE INDEX job_done ON rag.job (domain_id, finished_at) WHERE state = 'done';
+ALTER TABLE rag.job ALTER error SET STATISTICS 0;
+COMMENT ON TABLE rag.job IS 'The latest work on each document.';
+COMMENT ON COLUMN rag.job.version IS 'Version of the document that is to be, or was, processed.';
+COMMENT ON COLUMN rag.job.tries IS 'Tries that failed for a reason of the document''s own.';
+COMMENT ON COLUMN rag.job.due_at IS 'Not before: later than now while a failed try backs off.';
+COMMENT ON COLUMN rag.job.embedded IS 'Chunks whose vector was computed; the others were reused.';
+COMMENT ON COLUMN rag.job.sqlstate IS 'SQLSTATE of the last failure; 57014 where the work was cancelled.';
+COMMENT ON COLUMN rag.job.priority IS 'Order within its domain: higher ones first, then the oldest.';
+COMMENT ON COLUMN rag.job.extract_version IS 'Where it equals version, and the document is done: metadata alone is to be extracted anew.';
+
+-- BEFORE, as the caller: finds or makes the domain, checks rights, hashes.
+CREATE FUNCTION rag.document_before() RETURNS trigger
+    AS 'MODULE_PATHNAME', 'document_before_wrapper' LANGUAGE c;
+COMMENT ON FUNCTION rag.document_before() IS 'Resolves collection and owner to a domain under the caller''s rights; sets hash, version and status.';
+
+CREATE TRIGGER document_before_insert BEFORE INSERT ON rag.document
+    FOR EACH ROW EXECUTE FUNCTION rag.document_before();
+CREATE TRIGGER document_before_update
+    BEFORE UPDATE OF id, collection, owner, title, uri, media_type, content, file, metadata, created_at ON rag.document
+    FOR EACH ROW EXECUTE FUNCTION rag.document_before();
+
+-- AFTER, with the extension's rights: only rows of the changed documents, by domain.
+CREATE FUNCTION rag.document_after_insert() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    -- A restored row keeps its old time of change: its job and metadata rows are restored as well.
+    INSERT INTO rag.job (domain_id, document_id, version)
+    SELECT n.domain_id, n.id, n.version FROM inserted n
+    WHERE n.status = 'pending' AND n.updated_at = transaction_timestamp();
+    IF FOUND THEN
+        PERFORM rag.wake_workers();
+    END IF;
+    -- What is extracted, and the document's own fields, join when it is done: it cannot be found before.
+    INSERT INTO rag.metadata_value (domain_id, document_id, key, ordinal, text_value, number_value, boolean_value, time_value)
+    SELECT n.domain_id, n.id, m.* FROM inserted n, rag.metadata_rows(n.metadata) m
+    WHERE n.updated_at = transaction_timestamp() AND n.metadata <> '{}';
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION rag.document_after_insert() IS 'Queues new documents and writes their metadata rows.';
+CREATE TRIGGER document_after_insert AFTER INSERT ON rag.document
+    REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION rag.document_after_insert();
+
+CREATE FUNCTION rag.document_after_update() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    moved boolean;
+    queued boolean;
+BEGIN
+    SELECT bool_or(o.domain_id <> n.domain_id), bool_or(n.version > o.version)
+    INTO moved, queued
+    FROM changed n JOIN original o ON o.id = n.id;
+
+    IF moved THEN
+        PERFORM rag.forget_documents(array_agg(o.domain_id), array_agg(o.id))
+        FROM original o JOIN changed n ON n.id = o.id WHERE n.domain_id <> o.domain_id;
+    END IF;
+    IF queued THEN
+        INSERT INTO rag.job AS j (domain_id, document_id, version)
+        SELECT n.domain_id, n.id, n.version FROM changed n JOIN original o ON o.id = n.id
+        WHERE n.version > o.version
+        ON CONFLICT (domain_id, document_id) DO UPDATE
+            SET version = excluded.version, state = 'queued', tries = 0, due_at = excluded.due_at,
+                queued_at = excluded.queued_at, started_at = NULL, finished_at = NULL, sqlstate = NULL,
+                error = NULL, worker_pid = NULL, worker_start = NULL;
+        PERFORM rag.wake_workers();
+    END IF;
+
+    DELETE FROM rag.metadata_value m USING changed n, original o
+    WHERE o.id = n.id AND m.domain_id = n.domain_id AND m.document_id = n.id
+      AND (n.metadata, n.extracted, n.title, n.uri, n.media_type, n.collection, n.created_at)
+          IS DISTINCT FROM (o.metadata, o.extracted, o.title, o.uri, o.media_type, o.collection, o.created_at);
+    INSERT INTO rag.metadata_value (domain_id, document_id, key, ordinal, text_value, number_value, boolean_value, time_value)
+    SELECT n.domain_id, n.id, m.*
+    FROM changed n JOIN original o ON o.id = n.id,
+         rag.metadata_rows(n.metadata, n.extracted,
+                           rag.document_fields(n.title, n.uri, n.media_type, n.collection, n.created_at)) m
+    WHERE n.domain_id <> o.domain_id
+       OR (n.metadata, n.extracted, n.title, n.uri, n.media_type, n.collection, n.created_at)
+          IS DISTINCT FROM (o.metadata, o.extracted, o.title, o.uri, o.media_type, o.collection, o.created_at);
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION rag.document_after_update() IS 'Queues changed documents, and takes away what was derived in a domain that a document has left.';
+
+CREATE FUNCTION rag.document_after_delete() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM rag.forget_documents(array_agg(domain_id), array_agg(id)) FROM deleted;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION rag.document_after_delete() IS 'Takes away what was derived from deleted documents.';
+
+CREATE FUNCTION rag.document_after_truncate() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    TRUNCATE rag.metadata_value, rag.section, rag.chunk, rag.embedding, rag.segment, rag.tombstone, rag.job;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION rag.document_after_truncate() IS 'Takes away everything that was derived from documents.';
+
+-- Called by the definer's triggers alone: EXECUTE is granted to nobody.
+CREATE FUNCTION rag.forget_documents(domain_ids uuid[], document_ids uuid[]) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF domain_ids IS NULL THEN
+        RETURN;
+    END IF;
+    WITH gone AS (
+        SELECT domain_id, id FROM unnest(domain_ids, document_ids) AS g (domain_id, id)
+    ), chunks AS (
+        DELETE FROM rag.chunk c USING gone g
+        WHERE c.domain_id = g.domain_id AND c.document_id = g.id
+        RETURNING c.domain_id, c.id
+    ), embeddings AS (
+        DELETE FROM rag.embedding e USING chunks c
+        WHERE e.domain_id = c.domain_id AND e.chunk_id = c.id
+    ), sections AS (
+        DELETE FROM rag.section s USING gone g WHERE s.domain_id = g.domain_id AND s.document_id = g.id
+    ), metadata AS (
+        DELETE FROM rag.metadata_value m USING gone g WHERE m.domain_id = g.domain_id AND m.document_id = g.id
+    ), jobs AS (
+        DELETE FROM rag.job j USING gone g WHERE j.domain_id = g.domain_id AND j.document_id = g.id
+    )
+    INSERT INTO rag.tombstone (domain_id, chunks)
+    SELECT c.domain_id, count(*) FROM chunks c
+    -- A domain that is being deleted takes its segments with it.
+    WHERE EXISTS (SELECT FROM rag.domain d WHERE d.id = c.domain_id)
+    GROUP BY c.domain_id;
+    IF FOUND THEN
+        PERFORM rag.wake_workers();
+    END IF;
+END $$;
+COMMENT ON FUNCTION rag.forget_documents(uuid[], uuid[]) IS 'Deletes chunks, embeddings, sections, metadata rows and jobs of documents.';
+
+-- Deleting collections is cheap: the foreign key has cut off their domains, workers do the rest.
+CREATE FUNCTION rag.collection_after_delete() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM rag.accepted_collection a USING rag.domain d WHERE d.collection_id IS NULL AND d.id = a.domain_id;
+    PERFORM rag.wake_workers();
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION rag.collection_after_delete() IS 'Lets the background workers clear away what was in deleted collections.';
+CREATE TRIGGER collection_after_delete AFTER DELETE ON rag.collection
+    FOR EACH STATEMENT EXECUTE FUNCTION rag.collection_after_delete();
+
+CREATE TRIGGER document_after_update AFTER UPDATE ON rag.document
+    REFERENCING OLD TABLE AS original NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION rag.document_after_update();
+CREATE TRIGGER document_after_delete AFTER DELETE ON rag.document
+    REFERENCING OLD TABLE AS deleted FOR EACH STATEMENT EXECUTE FUNCTION rag.document_after_delete();
+CREATE TRIGGER document_after_truncate AFTER TRUNCATE ON rag.document
+    FOR EACH STATEMENT EXECUTE FUNCTION rag.document_after_truncate();

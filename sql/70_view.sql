@@ -1,0 +1,70 @@
+-- Views to watch the work with. All are security_invoker: each caller sees his own rows.
+
+CREATE VIEW rag.job_status WITH (security_invoker = true) AS
+SELECT d.collection, d.owner, j.document_id, d.title, d.uri, j.state, j.tries, j.chunks, j.embedded,
+       j.queued_at, j.started_at, j.finished_at, j.due_at AS next_try_at, j.sqlstate, j.error, j.priority,
+       dm.paused_at IS NOT NULL OR c.paused_at IS NOT NULL AS paused
+FROM rag.job j
+JOIN rag.document d ON d.domain_id = j.domain_id AND d.id = j.document_id
+JOIN rag.domain dm ON dm.id = j.domain_id
+JOIN rag.collection c ON c.id = dm.collection_id;
+COMMENT ON VIEW rag.job_status IS 'The latest work on each document: queued, running, done or failed. While paused, what is queued is not begun.';
+
+CREATE VIEW rag.failed_job WITH (security_invoker = true) AS
+SELECT d.collection, d.owner, j.document_id, d.title, d.uri, j.tries, j.finished_at AS failed_at, j.sqlstate, j.error
+FROM rag.job j
+JOIN rag.document d ON d.domain_id = j.domain_id AND d.id = j.document_id
+JOIN rag.domain dm ON dm.id = j.domain_id
+WHERE j.state = 'failed' AND dm.collection_id IS NOT NULL;
+COMMENT ON VIEW rag.failed_job IS 'Documents that could not be processed, or whose processing was cancelled (57014), with the reason. rag_retry() queues them again.';
+
+CREATE VIEW rag.collection_status WITH (security_invoker = true) AS
+WITH work AS (
+    SELECT dm.collection_id, dm.paused_at IS NOT NULL AS paused, d.documents, d.done, d.pending, d.failed, d.chunks,
+           r.running, j.recent, j.recent_chunks, j.recent_since
+    FROM rag.domain dm
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS documents,
+               count(*) FILTER (WHERE status = 'done') AS done,
+               count(*) FILTER (WHERE status = 'pending') AS pending,
+               count(*) FILTER (WHERE status = 'failed') AS failed,
+               coalesce(sum(chunks), 0) AS chunks
+        FROM rag.document WHERE domain_id = dm.id) d
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS running FROM rag.job WHERE domain_id = dm.id AND state = 'running') r
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS recent, coalesce(sum(chunks), 0) AS recent_chunks, min(started_at) AS recent_since
+        FROM rag.job WHERE domain_id = dm.id AND state = 'done' AND finished_at > now() - interval '1 min') j
+), progress AS (
+    SELECT c.id, c.name, c.owner, c.shared, c.model, c.language,
+           c.paused_at IS NOT NULL OR coalesce(bool_and(w.paused), false) AS paused,
+           coalesce(sum(w.documents), 0)::bigint AS documents,
+           coalesce(sum(w.done), 0)::bigint AS done,
+           coalesce(sum(w.pending), 0)::bigint AS pending,
+           coalesce(sum(w.failed), 0)::bigint AS failed,
+           coalesce(sum(w.running), 0)::bigint AS running,
+           coalesce(sum(w.chunks), 0)::bigint AS chunks,
+           coalesce(sum(w.recent), 0)::bigint AS recent,
+           coalesce(sum(w.recent_chunks), 0)::bigint AS recent_chunks,
+           -- Work that began ten seconds ago has a rate of ten seconds, not one of a minute.
+           least(60.0, extract(epoch FROM now() - min(w.recent_since))::float8) AS recent_s
+    FROM rag.collection c LEFT JOIN work w ON w.collection_id = c.id
+    GROUP BY c.id, c.name, c.owner, c.shared, c.model, c.language, c.paused_at
+)
+SELECT p.id AS collection_id, p.name AS collection, p.owner, p.shared, p.model, p.language, p.documents,
+       p.done AS documents_done, p.pending AS documents_pending, p.failed AS documents_failed, p.chunks,
+       p.recent AS documents_last_minute, p.recent_chunks AS chunks_last_minute,
+       CASE WHEN p.pending = 0 THEN interval '0'
+            WHEN p.recent > 0 AND NOT p.paused
+                THEN p.pending::float8 * greatest(p.recent_s, 0.001) / p.recent::float8 * interval '1 s'
+       END AS estimated_time_left,
+       p.running AS documents_running, p.paused
+FROM progress p;
+COMMENT ON VIEW rag.collection_status IS
+    'Progress per collection, of the documents that the caller sees: documents by state (pending ones are waiting or running), chunks, what the last minute brought, and time left at that rate: NULL while unknown or paused.';
+
+CREATE VIEW rag.engine_status WITH (security_invoker = true) AS SELECT * FROM rag.engine_state();
+COMMENT ON VIEW rag.engine_status IS 'The engine process: one row, also while it is down.';
+
+CREATE VIEW rag.model WITH (security_invoker = true) AS SELECT * FROM rag.models();
+COMMENT ON VIEW rag.model IS 'Models that the engine found, with the reason where one cannot be used.';

@@ -1,0 +1,54 @@
+//! Options of answering.
+
+use crate::error::Result;
+use crate::search::options::{MAX_K, Mode, SearchOptions};
+use rag_core::option::OptionReader;
+
+/// Options of one answer.
+#[derive(Debug, Clone)]
+pub(crate) struct AnswerOptions {
+    /// Chunks that are looked at.
+    pub(crate) k: usize,
+    pub(crate) mode: Mode,
+    /// Least support of a citation, 0 to 1.
+    pub(crate) min_support: f64,
+    /// Most sentences of an extractive answer, and most citations.
+    pub(crate) max_sentences: usize,
+    /// Sentences that the cross-encoder scores.
+    pub(crate) sentence_limit: usize,
+    /// Whether a chat model may write the answer.
+    pub(crate) generate: bool,
+    pub(crate) search: SearchOptions,
+}
+
+impl AnswerOptions {
+    /// Chunks that are looked at by default.
+    const K: usize = 10;
+    /// Least support by default.
+    const MIN_SUPPORT: f64 = 0.5;
+    const MAX_SENTENCES: usize = 3;
+    const SENTENCE_LIMIT: usize = 24;
+
+    /// Reads the options of an answer, those of searching among them.
+    pub(crate) fn read(options: &serde_json::Value) -> Result<Self> {
+        let mut reader = OptionReader::new(options, "rag_answer")?;
+        let read = Self {
+            k: reader.integer("k", 1..=i64::from(MAX_K))?.map_or(Self::K, |k| k as usize),
+            mode: match reader.choice("mode", &["hybrid", "keyword", "vector"])? {
+                Some(mode) => Mode::parse(mode)?,
+                None => Mode::Hybrid,
+            },
+            min_support: reader.number("min_support", 0.0..=1.0)?.unwrap_or(Self::MIN_SUPPORT),
+            max_sentences: reader
+                .integer("max_sentences", 1..=10)?
+                .map_or(Self::MAX_SENTENCES, |n| n as usize),
+            sentence_limit: reader
+                .integer("sentence_limit", 1..=200)?
+                .map_or(Self::SENTENCE_LIMIT, |n| n as usize),
+            generate: reader.boolean("generate")?.unwrap_or(true),
+            search: SearchOptions::read(&mut reader)?,
+        };
+        reader.finish()?;
+        Ok(read)
+    }
+}

@@ -1,0 +1,41 @@
+//! Changing a collection that has documents.
+
+use super::collection::{candidates, check_model, own_collection};
+use super::{call, options_of, required};
+use crate::error::Result;
+use crate::ingest::process::collection_chunking;
+use crate::pg::{ErrorReport, elevation};
+use crate::storage::{collection, job, model_change};
+use crate::workers;
+use pgrx::JsonB;
+use pgrx::prelude::*;
+
+#[pg_extern(sql = false)]
+fn rag_alter_collection(
+    collection: Option<&str>,
+    model: Option<&str>,
+    options: Option<JsonB>,
+) -> std::result::Result<(), ErrorReport> {
+    call(|| {
+        let name = required(collection, "collection")?;
+        let visible = candidates(name)?;
+        let chosen = own_collection(&visible, name)?;
+        if let Some(model) = model {
+            check_model(Some(model))?;
+            elevation::elevated(|| match model == chosen.model {
+                true => model_change::withdraw(chosen.id),
+                false => model_change::request(chosen.id, model),
+            })?;
+        }
+        if options.is_some() {
+            let options = options_of(options)?;
+            collection_chunking(&options)?;
+            elevation::elevated(|| -> Result<()> {
+                collection::set_options(chosen.id, &options)?;
+                job::process_anew(chosen.id).map(drop)
+            })?;
+        }
+        workers::wake_at_commit();
+        Ok(())
+    })
+}

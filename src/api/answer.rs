@@ -1,0 +1,217 @@
+//! `rag_answer` and its two other shapes.
+
+use super::search::{filter_of, header_path};
+use super::{call, options_of, required};
+use crate::answer::{self, Answer, AnswerOptions, AnswerRequest, Turn};
+use crate::error::{Error, Result, excerpt};
+use crate::pg::ErrorReport;
+use crate::search::options::{MAX_QUERY_BYTES, checked_query};
+use crate::search::scope::Scope;
+use crate::storage::uuid;
+use pgrx::JsonB;
+use pgrx::prelude::*;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Most turns of a history.
+const MAX_TURNS: usize = 100;
+
+fn ask(
+    question: Option<&str>,
+    collection: Option<&str>,
+    filter: Option<JsonB>,
+    history: Option<JsonB>,
+    options: Option<JsonB>,
+) -> Result<Answer> {
+    let question = checked_query(required(question, "question")?, "question")?;
+    let filter = filter_of(filter)?;
+    let history = history.map(|history| turns(&history.0)).transpose()?.unwrap_or_default();
+    let options = AnswerOptions::read(&options_of(options)?)?;
+    let scope = Scope::resolve(collection)?;
+    answer::answer(&AnswerRequest {
+        question,
+        scope: &scope,
+        filter: filter.as_ref(),
+        history: &history,
+        options: &options,
+    })
+}
+
+/// `[{"role": "user"|"assistant", "content": text}, …]`, oldest first.
+fn turns(history: &Value) -> Result<Vec<Turn>> {
+    let wrong = |what: String| {
+        Error::invalid(what).hint("history is [{\"role\": \"user\" | \"assistant\", \"content\": text}, …].")
+    };
+    let Some(turns) = history.as_array() else {
+        return Err(wrong("history must be a JSON array".to_owned()));
+    };
+    if turns.len() > MAX_TURNS {
+        return Err(Error::limit(format!("history has {} turns, but the limit is {MAX_TURNS}", turns.len())));
+    }
+    let mut bytes = 0;
+    turns
+        .iter()
+        .map(|turn| {
+            let role = turn.get("role").and_then(Value::as_str);
+            let content = turn.get("content").and_then(Value::as_str);
+            let (Some(role), Some(content)) = (role, content) else {
+                return Err(wrong("a turn of history needs role and content".to_owned()));
+            };
+            if !matches!(role, "user" | "assistant") {
+                return Err(wrong(format!("invalid role \"{}\" in history", excerpt(role))));
+            }
+            bytes += content.len();
+            if bytes > MAX_QUERY_BYTES {
+                return Err(Error::limit(format!("history has more than {MAX_QUERY_BYTES} bytes")));
+            }
+            Ok(Turn { is_user: role == "user", content: content.to_owned() })
+        })
+        .collect()
+}
+
+#[pg_extern(sql = false)]
+fn rag_answer(
+    question: Option<&str>,
+    collection: Option<&str>,
+    filter: Option<JsonB>,
+    history: Option<JsonB>,
+    options: Option<JsonB>,
+) -> std::result::Result<JsonB, ErrorReport> {
+    call(|| {
+        let answer = ask(question, collection, filter, history, options)?;
+        let citations: Vec<Value> = answer
+            .citations
+            .iter()
+            .map(|c| {
+                json!({
+                    "n": c.n,
+                    "document_id": uuid(c.document).to_string(),
+                    "chunk_id": uuid(c.chunk).to_string(),
+                    "title": c.title,
+                    "uri": c.uri,
+                    "header_path": header_path(&c.header_path),
+                    "page_from": c.page_from,
+                    "page_to": c.page_to,
+                    "quote": c.quote,
+                    "char_from": c.char_from,
+                    "char_to": c.char_to,
+                    "support": rounded(c.support),
+                })
+            })
+            .collect();
+        Ok(JsonB(json!({
+            "answer": answer.text,
+            "found": answer.refusal.is_none(),
+            "reason": answer.refusal.map(|r| r.name()),
+            "confidence": rounded(answer.confidence),
+            "citations": citations,
+            "pending": answer.pending,
+            "suggestions": answer.suggestions,
+            "diagnostics": answer.stages.to_json(),
+        })))
+    })
+}
+
+/// Four digits: what a reader can use.
+fn rounded(score: f64) -> f64 {
+    (score * 10_000.0).round() / 10_000.0
+}
+
+#[pg_extern(sql = false)]
+fn rag_answer_text(
+    question: Option<&str>,
+    collection: Option<&str>,
+    filter: Option<JsonB>,
+    history: Option<JsonB>,
+    options: Option<JsonB>,
+) -> std::result::Result<String, ErrorReport> {
+    call(|| {
+        let answer = ask(question, collection, filter, history, options)?;
+        let mut text = answer.text.clone();
+        if !answer.citations.is_empty() {
+            text.push_str("\n\nSources:");
+        }
+        for c in &answer.citations {
+            let name = c.title.as_deref().or(c.uri.as_deref()).unwrap_or("untitled document");
+            let _ = write!(text, "\n[{}] {name}", c.n);
+            // The first heading often is the title.
+            let below = c.header_path.strip_prefix(&[name.to_owned()]).unwrap_or(&c.header_path);
+            if let Some(path) = header_path(below) {
+                let _ = write!(text, " > {path}");
+            }
+            match (c.page_from, c.page_to) {
+                (Some(from), Some(to)) if from != to => {
+                    let _ = write!(text, ", pages {from}-{to}");
+                }
+                (Some(page), _) => {
+                    let _ = write!(text, ", page {page}");
+                }
+                _ => {}
+            }
+            if let Some(uri) = c.uri.as_deref().filter(|uri| *uri != name) {
+                let _ = write!(text, " ({uri})");
+            }
+            let quote =
+                c.quote.split_whitespace().collect::<Vec<_>>().join(" ").replace(char::is_control, "");
+            let _ = write!(text, "\n    \"{quote}\"");
+        }
+        if !answer.suggestions.is_empty() {
+            let _ = write!(text, "\n\nClosest: {}", answer.suggestions.join("; "));
+        }
+        Ok(text)
+    })
+}
+
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn rag_cite(
+    question: Option<&str>,
+    collection: Option<&str>,
+    filter: Option<JsonB>,
+    history: Option<JsonB>,
+    options: Option<JsonB>,
+) -> std::result::Result<
+    TableIterator<
+        'static,
+        (
+            name!(answer, String),
+            name!(found, bool),
+            name!(confidence, f64),
+            name!(n, Option<i32>),
+            name!(document_id, Option<pgrx::Uuid>),
+            name!(title, Option<String>),
+            name!(uri, Option<String>),
+            name!(header_path, Option<String>),
+            name!(page_from, Option<i32>),
+            name!(page_to, Option<i32>),
+            name!(quote, Option<String>),
+            name!(support, Option<f64>),
+        ),
+    >,
+    ErrorReport,
+> {
+    let answer = call(|| ask(question, collection, filter, history, options))?;
+    let (text, found, confidence) = (answer.text, answer.refusal.is_none(), rounded(answer.confidence));
+    let mut rows = Vec::new();
+    if answer.citations.is_empty() {
+        rows.push((text, found, confidence, None, None, None, None, None, None, None, None, None));
+    } else {
+        for c in answer.citations {
+            rows.push((
+                text.clone(),
+                found,
+                confidence,
+                Some(c.n as i32),
+                Some(uuid(c.document)),
+                c.title,
+                c.uri,
+                header_path(&c.header_path),
+                c.page_from,
+                c.page_to,
+                Some(c.quote),
+                Some(rounded(c.support)),
+            ));
+        }
+    }
+    Ok(TableIterator::new(rows))
+}

@@ -1,0 +1,102 @@
+//! Metadata: checking rules, trying them out, applying changed ones.
+
+use super::ingest::check_size;
+use super::{call, options_of, required};
+use crate::error::{Error, Result};
+use crate::ingest::{extract, target};
+use crate::pg::{ErrorReport, elevation, interrupts, principal};
+use crate::search::scope::Scope;
+use crate::storage::{collection, metadata};
+use crate::workers;
+use pgrx::JsonB;
+use pgrx::prelude::*;
+use rag_core::metadata::extract::Subject;
+use rag_core::metadata::rule::{Rule, RuleDefinition};
+use rag_core::option::OptionReader;
+use serde_json::Value;
+
+/// Most rules that can be tried out in one call.
+const MAX_TRIED_RULES: usize = 200;
+
+#[pg_extern(sql = false)]
+fn check_metadata_rule(rule: JsonB) -> std::result::Result<(), ErrorReport> {
+    call(|| {
+        Rule::compile(&definition(rule.0)?)?;
+        Ok(())
+    })
+}
+
+#[pg_extern(sql = false)]
+fn rag_extract_metadata(
+    content: Option<&str>,
+    title: Option<&str>,
+    uri: Option<&str>,
+    collection: Option<&str>,
+    options: Option<JsonB>,
+) -> std::result::Result<JsonB, ErrorReport> {
+    call(|| {
+        let text = required(content, "content")?;
+        check_size(text.len())?;
+        let collection = required(collection, "collection")?;
+        let options = options_of(options)?;
+        let mut reader = OptionReader::new(&options, "rag_extract_metadata")?;
+        let rules = match reader.value("rules") {
+            Some(rules) => tried_rules(rules)?,
+            None => rules_of(collection)?,
+        };
+        reader.finish()?;
+        interrupts::check();
+        let found = extract::extract(&rules, &Subject { text, title, uri, file_metadata: None });
+        Ok(JsonB(Value::Object(found)))
+    })
+}
+
+/// Rules that are given in the call; each must make sense.
+fn tried_rules(rules: &Value) -> Result<Vec<RuleDefinition>> {
+    let Value::Array(rules) = rules else {
+        return Err(Error::invalid("option \"rules\" of rag_extract_metadata must be an array of objects")
+            .hint("For example [{\"key\": \"order\", \"pattern\": \"Order (\\\\d+)\"}]."));
+    };
+    if rules.len() > MAX_TRIED_RULES {
+        return Err(Error::limit(format!("{} rules, more than {MAX_TRIED_RULES}", rules.len())));
+    }
+    let rules = rules.iter().cloned().map(definition).collect::<Result<Vec<_>>>()?;
+    rules.iter().try_for_each(|rule| Rule::compile(rule).map(drop))?;
+    Ok(rules)
+}
+
+fn definition(mut rule: Value) -> Result<RuleDefinition> {
+    // jsonb_build_object writes what is not given as null.
+    if let Value::Object(fields) = &mut rule {
+        fields.retain(|_, value| !value.is_null());
+    }
+    serde_json::from_value(rule).map_err(|error| {
+        Error::invalid("a metadata rule is not of the form that is wanted").detail(error.to_string()).hint(
+            "Its fields are name, key, kind, source, pattern, value, words, minimum, type and multiple, as in rag.metadata_rule.",
+        )
+    })
+}
+
+fn rules_of(collection: &str) -> Result<Vec<RuleDefinition>> {
+    let (owner, bare) = target::split_name(collection)?;
+    match target::choose(collection::named(bare, owner)?, collection)? {
+        Some(found) => metadata::visible_rules(&found.owner, &found.name),
+        None if bare == target::DEFAULT_COLLECTION && owner.is_none() => {
+            metadata::visible_rules(&principal::current_owner()?, bare)
+        }
+        None => Err(target::missing(collection)),
+    }
+}
+
+#[pg_extern(sql = false)]
+fn rag_reextract(collection: Option<&str>) -> std::result::Result<i64, ErrorReport> {
+    call(|| {
+        let scope = Scope::resolve(collection)?;
+        let writable = collection::writable(&scope.ids())?;
+        let queued = elevation::elevated(|| metadata::queue_extraction(&writable))?;
+        if queued > 0 {
+            workers::wake_at_commit();
+        }
+        Ok(queued)
+    })
+}

@@ -1,0 +1,43 @@
+//! L4: what SQL calls. Each function checks its arguments, calls one use case and shapes rows.
+//!
+//! The SQL declarations, with defaults and comments, are in `sql/`.
+
+mod alter;
+mod answer;
+mod attach;
+mod chunking;
+mod collection;
+mod ingest;
+mod metadata;
+mod principal;
+mod rerank;
+mod search;
+mod status;
+mod trigger;
+mod work;
+
+use crate::error::{Error, Result};
+use crate::pg::elevation::with_safe_search_path;
+use crate::pg::{ErrorReport, call_cache, server};
+use pgrx::JsonB;
+
+/// Runs a function's body under a search path of our own, and gives errors the form that SQL gets.
+fn call<T>(body: impl FnOnce() -> Result<T>) -> std::result::Result<T, ErrorReport> {
+    let _call = call_cache::enter();
+    with_safe_search_path(body).map_err(|mut error| {
+        if error.has_private_detail && !server::user_is_superuser() {
+            error.detail = None;
+        }
+        ErrorReport::from(error)
+    })
+}
+
+/// The value of an argument that must not be null: 22004.
+fn required<T>(argument: Option<T>, name: &str) -> Result<T> {
+    argument.ok_or_else(|| Error::null(name))
+}
+
+/// The options object; a NULL is an error like any other non-object.
+fn options_of(options: Option<JsonB>) -> Result<serde_json::Value> {
+    required(options, "options").map(|options| options.0)
+}

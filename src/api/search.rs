@@ -1,0 +1,123 @@
+//! `rag_search`.
+
+use super::{call, options_of, required};
+use crate::error::Result;
+use crate::pg::ErrorReport;
+use crate::search::keyword::Highlighter;
+use crate::search::options::{Mode, SearchOptions, checked_k, checked_query};
+use crate::search::scope::Scope;
+use crate::search::{SearchHit, SearchRequest, search};
+use crate::storage::uuid;
+use pgrx::JsonB;
+use pgrx::prelude::*;
+use rag_core::filter::{Filter, parse_filter};
+use rag_core::option::OptionReader;
+use serde_json::json;
+
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn rag_search(
+    query: Option<&str>,
+    k: Option<i32>,
+    collection: Option<&str>,
+    mode: Option<&str>,
+    filter: Option<JsonB>,
+    options: Option<JsonB>,
+) -> std::result::Result<
+    TableIterator<
+        'static,
+        (
+            name!(rank, i32),
+            name!(document_id, pgrx::Uuid),
+            name!(section_id, pgrx::Uuid),
+            name!(chunk_id, pgrx::Uuid),
+            name!(collection, Option<String>),
+            name!(title, Option<String>),
+            name!(uri, Option<String>),
+            name!(header_path, Option<String>),
+            name!(page_from, Option<i32>),
+            name!(page_to, Option<i32>),
+            name!(char_from, i32),
+            name!(char_to, i32),
+            name!(snippet, String),
+            name!(content, String),
+            name!(score, f64),
+            name!(keyword_rank, Option<i32>),
+            name!(keyword_score, Option<f64>),
+            name!(vector_rank, Option<i32>),
+            name!(vector_score, Option<f64>),
+            name!(rerank_score, Option<f64>),
+            name!(metadata, JsonB),
+            name!(details, JsonB),
+        ),
+    >,
+    ErrorReport,
+> {
+    let (rows, names) = call(|| {
+        let query = checked_query(required(query, "query")?, "query")?;
+        let k = checked_k(required(k, "k")?)?;
+        let mode = Mode::parse(required(mode, "mode")?)?;
+        let filter = filter_of(filter)?;
+        let options = options_of(options)?;
+        let mut reader = OptionReader::new(&options, "rag_search")?;
+        let options = SearchOptions::read(&mut reader)?;
+        reader.finish()?;
+        let scope = Scope::resolve(collection)?;
+        let request = SearchRequest { query, k, mode, filter: filter.as_ref(), options: &options };
+        let found = search(&scope, &request)?;
+        let languages = scope.languages();
+        let mut highlighter = Highlighter::new(query);
+        let stages = found.stages.to_json();
+        let rows: Vec<(SearchHit, String, serde_json::Value)> = found
+            .hits
+            .into_iter()
+            .enumerate()
+            .map(|(i, hit)| {
+                let language = languages.get(&hit.chunk.domain).map_or("simple", String::as_str);
+                let snippet = highlighter.snippet(&hit.chunk.content, language, options.snippet_length);
+                let details = if i == 0 { json!({ "stages": stages }) } else { json!({}) };
+                (hit, snippet, details)
+            })
+            .collect();
+        Ok((rows, scope.names()))
+    })?;
+    Ok(TableIterator::new(rows.into_iter().enumerate().map(move |(i, (hit, snippet, details))| {
+        let SearchHit { chunk, score, keyword, vector, rerank } = hit;
+        let rank_of = |place: Option<(usize, f64)>| place.map(|(rank, _)| rank as i32);
+        let score_of = |place: Option<(usize, f64)>| place.map(|(_, score)| score);
+        (
+            i as i32 + 1,
+            uuid(chunk.document),
+            uuid(chunk.section),
+            uuid(chunk.id),
+            names.get(&chunk.domain).cloned(),
+            chunk.title,
+            chunk.uri,
+            header_path(&chunk.header_path),
+            chunk.page_from,
+            chunk.page_to,
+            chunk.char_from,
+            chunk.char_to,
+            snippet,
+            chunk.content,
+            score,
+            rank_of(keyword),
+            score_of(keyword),
+            rank_of(vector),
+            score_of(vector),
+            rerank,
+            JsonB(chunk.metadata),
+            JsonB(details),
+        )
+    })))
+}
+
+/// Headings as one text; `None` before the first heading.
+pub(super) fn header_path(headings: &[String]) -> Option<String> {
+    (!headings.is_empty()).then(|| headings.join(" > "))
+}
+
+/// The filter, if there is one.
+pub(super) fn filter_of(filter: Option<JsonB>) -> Result<Option<Filter>> {
+    Ok(filter.map(|filter| parse_filter(&filter.0)).transpose()?)
+}

@@ -1,0 +1,253 @@
+//! What works and what does not.
+
+use super::call;
+use crate::config;
+use crate::engine;
+use crate::error::Result;
+use crate::pg::ErrorReport;
+use crate::pg::{principal, server, shared, transaction};
+use crate::storage;
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::prelude::*;
+use rag_wire::{EngineStatus, ModelInfo, ModelKind};
+
+#[pg_extern(sql = false)]
+fn rag_status() -> std::result::Result<String, ErrorReport> {
+    call(|| {
+        let mut lines = Lines::default();
+        lines.good(format!("rag_ext {} in Postgres", env!("CARGO_PKG_VERSION")));
+        describe_workers(&mut lines);
+        match engine::status() {
+            Ok(status) => describe_engine(&mut lines, &status),
+            Err(error) => {
+                lines.bad(format!("engine: {}", error.message));
+                if let Some(last) = shared::engine_state()
+                    .and_then(|state| state.last_error)
+                    .filter(|_| server::user_is_superuser())
+                {
+                    lines.bad(format!("engine: last error: {last}"));
+                }
+                lines.bad("keyword search works; vector search, reranking and ingestion wait for the engine");
+            }
+        }
+        if let Ok(models) = engine::models() {
+            describe_models(&mut lines, &models);
+        }
+        describe_documents(&mut lines)?;
+        Ok(lines.0.join("\n"))
+    })
+}
+
+/// Lines of the report, marked by whether all is well.
+#[derive(Default)]
+struct Lines(Vec<String>);
+
+impl Lines {
+    fn good(&mut self, line: impl std::fmt::Display) {
+        self.0.push(format!("ok       {line}"));
+    }
+
+    fn bad(&mut self, line: impl std::fmt::Display) {
+        self.0.push(format!("PROBLEM  {line}"));
+    }
+}
+
+fn describe_workers(lines: &mut Lines) {
+    if !shared::is_available() {
+        lines.bad("not preloaded: add rag_ext to shared_preload_libraries and restart the server");
+    } else if transaction::in_recovery() {
+        lines.good("standby: searches and answers, ingests nothing");
+    } else if !shared::launcher_is_running() {
+        lines.bad("ingestion: the launcher is not running; the server's log says why");
+    } else if config::ingest_workers() == 0 {
+        lines.bad("ingestion: off (rag_ext.ingest_workers = 0)");
+    } else {
+        lines.good(format!("ingestion: up to {} workers per database", config::ingest_workers()));
+    }
+}
+
+fn describe_engine(lines: &mut Lines, status: &EngineStatus) {
+    lines.good(format!(
+        "engine: {} running as process {} for {} s",
+        status.version, status.pid, status.uptime_s
+    ));
+    match &status.onnxruntime {
+        Ok(version) => lines.good(format!("ONNX Runtime {version} on {}", status.device)),
+        Err(problem) => lines.bad(format!("ONNX Runtime: {}", for_superusers(problem))),
+    }
+    if let Some(note) = &status.device_note {
+        lines.bad(format!("device: {note}"));
+    }
+    lines.good(format!("parser sandbox: {}", status.parse_sandbox));
+    match &status.chat {
+        Ok(endpoint) => {
+            let endpoint = if server::user_is_superuser() { endpoint } else { "a chat model" };
+            lines.good(format!("answers: by {endpoint}, extractive when it fails"));
+        }
+        Err(_) if config::llm_url().is_none() => {
+            lines.good("answers: extractive (no chat endpoint in rag_ext.llm_url)");
+        }
+        Err(problem) => lines.bad(format!("answers: extractive; chat endpoint: {problem}")),
+    }
+}
+
+/// What the engine says of its files may name paths.
+fn for_superusers(problem: &str) -> &str {
+    if server::user_is_superuser() { problem } else { "cannot be used" }
+}
+
+fn describe_models(lines: &mut Lines, models: &[ModelInfo]) {
+    for (kind, name, wanted) in [
+        (ModelKind::Embedding, "embedding model", config::embedding_model()),
+        (ModelKind::Reranker, "reranking model", config::rerank_model()),
+    ] {
+        if wanted.is_empty() {
+            lines.good(format!("{name}: none"));
+            continue;
+        }
+        match models.iter().find(|m| m.kind == kind && m.name == wanted) {
+            Some(ModelInfo { problem: Some(problem), .. }) => {
+                lines.bad(format!("{name} {wanted}: {}", for_superusers(problem)))
+            }
+            Some(model) if kind == ModelKind::Embedding => lines.good(format!(
+                "{name} {wanted}: {} dimensions, {} tokens",
+                model.dimension, model.max_tokens
+            )),
+            Some(_) => lines.good(format!("{name} {wanted}")),
+            None => lines
+                .bad(format!("{name} {wanted}: not found; make install puts the default models in place")),
+        }
+    }
+}
+
+fn describe_documents(lines: &mut Lines) -> Result<()> {
+    let scope = crate::search::scope::Scope::resolve(None)?;
+    let (documents, pending) = storage::document::counts(&scope.ids())?;
+    let failed = storage::job::unfinished(&scope.ids())?.failed;
+    lines.good(format!("your documents: {documents}, of which {pending} pending"));
+    if failed > 0 {
+        lines.bad(format!("{failed} of your documents failed: SELECT * FROM rag.failed_job"));
+    }
+    Ok(())
+}
+
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn engine_state() -> std::result::Result<
+    TableIterator<
+        'static,
+        (
+            name!(running, bool),
+            name!(pid, Option<i32>),
+            name!(started_at, Option<TimestampWithTimeZone>),
+            name!(restarts, Option<i32>),
+            name!(last_error, Option<String>),
+            name!(version, Option<String>),
+            name!(onnxruntime, Option<String>),
+            name!(device, Option<String>),
+            name!(device_note, Option<String>),
+            name!(parse_sandbox, Option<String>),
+            name!(chat, Option<String>),
+            name!(queued, Option<i32>),
+            name!(served, Option<i64>),
+            name!(failed, Option<i64>),
+            name!(texts_embedded, Option<i64>),
+            name!(tokens_embedded, Option<i64>),
+            name!(pairs_scored, Option<i64>),
+            name!(cache_hits, Option<i64>),
+            name!(cache_misses, Option<i64>),
+            name!(cache_bytes, Option<i64>),
+            name!(resident_bytes, Option<i64>),
+        ),
+    >,
+    ErrorReport,
+> {
+    let (state, status) = call(|| Ok((shared::engine_state(), engine::status())))?;
+    let words = |found: &std::result::Result<String, String>| match found {
+        Ok(text) => text.clone(),
+        Err(problem) => for_superusers(problem).to_owned(),
+    };
+    // Counters are about all users together.
+    let counted = live_counters(status.as_ref().ok());
+    let error = state.as_ref().filter(|_| server::user_is_superuser()).and_then(|s| s.last_error.clone());
+    let status_error = status.as_ref().err().map(|e| e.message.clone());
+    let live = status.as_ref().ok();
+    let started_at =
+        state.as_ref().and_then(|s| s.started_at).and_then(|at| TimestampWithTimeZone::try_from(at).ok());
+    Ok(TableIterator::once((
+        live.is_some(),
+        live.map(|s| s.pid as i32).or_else(|| state.as_ref().and_then(|s| s.pid)),
+        started_at,
+        state.as_ref().map(|s| s.restarts as i32),
+        error.or(status_error),
+        live.map(|s| s.version.clone()),
+        live.map(|s| words(&s.onnxruntime)),
+        live.map(|s| s.device.clone()),
+        live.and_then(|s| s.device_note.clone()),
+        live.map(|s| s.parse_sandbox.clone()),
+        live.map(|s| words(&s.chat)),
+        counted.map(|s| s.queued as i32),
+        counted.map(|s| s.served as i64),
+        counted.map(|s| s.failed as i64),
+        counted.map(|s| s.texts_embedded as i64),
+        counted.map(|s| s.tokens_embedded as i64),
+        counted.map(|s| s.pairs_scored as i64),
+        counted.map(|s| s.cache_hits as i64),
+        counted.map(|s| s.cache_misses as i64),
+        counted.map(|s| s.cache_bytes as i64),
+        counted.map(|s| s.resident_bytes as i64),
+    )))
+}
+
+fn live_counters(status: Option<&EngineStatus>) -> Option<&EngineStatus> {
+    status.filter(|_| principal::may_monitor())
+}
+
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn models() -> std::result::Result<
+    TableIterator<
+        'static,
+        (
+            name!(name, String),
+            name!(kind, String),
+            name!(is_default, bool),
+            name!(dimension, Option<i32>),
+            name!(max_tokens, i32),
+            name!(pooling, Option<String>),
+            name!(query_prefix, Option<String>),
+            name!(passage_prefix, Option<String>),
+            name!(loaded, Option<bool>),
+            name!(license, Option<String>),
+            name!(problem, Option<String>),
+            name!(languages, Vec<String>),
+            name!(endpoint, Option<String>),
+        ),
+    >,
+    ErrorReport,
+> {
+    let models = call(engine::models)?;
+    let sees_load = principal::may_monitor();
+    let some = |text: String| (!text.is_empty()).then_some(text);
+    Ok(TableIterator::new(models.into_iter().map(move |m| {
+        let kind = match m.kind {
+            ModelKind::Embedding => "embedding",
+            ModelKind::Reranker => "reranker",
+        };
+        (
+            m.name,
+            kind.to_owned(),
+            m.is_default,
+            (m.dimension > 0).then_some(m.dimension as i32),
+            m.max_tokens as i32,
+            some(m.pooling),
+            some(m.query_prefix),
+            some(m.passage_prefix),
+            sees_load.then_some(m.loaded),
+            m.license,
+            m.problem.map(|problem| for_superusers(&problem).to_owned()),
+            m.languages,
+            m.endpoint.filter(|_| sees_load),
+        )
+    })))
+}

@@ -1,0 +1,233 @@
+//! The BEFORE trigger of `rag.document`, and metadata as rows.
+
+use super::call;
+use super::ingest::check_size;
+use crate::error::{self, Error};
+use crate::ingest::target;
+use crate::pg::ErrorReport;
+use crate::pg::stored_size::StoredSize;
+use crate::pg::{elevation, server};
+use crate::storage::{Id, document, id, metadata, uuid};
+use pgrx::datum::{TimestampWithTimeZone, UnboxDatum};
+use pgrx::heap_tuple::PgHeapTuple;
+use pgrx::prelude::*;
+use pgrx::{AllocatedByRust, JsonB, PgTriggerOperation, WhoAllocated};
+use rag_core::filter::Scalar;
+use rag_core::hash::sha256;
+
+type Row<'a> = PgHeapTuple<'a, AllocatedByRust>;
+
+#[pg_trigger(sql = false)]
+fn document_before<'a>(
+    trigger: &'a pgrx::PgTrigger<'a>,
+) -> std::result::Result<Option<PgHeapTuple<'a, AllocatedByRust>>, ErrorReport> {
+    let row = call(|| before(trigger));
+    match row {
+        Ok(row) => Ok(Some(row)),
+        Err(report) => {
+            report.report(pgrx::PgLogLevel::ERROR);
+            Ok(None)
+        }
+    }
+}
+
+fn before<'a>(trigger: &'a pgrx::PgTrigger<'a>) -> error::Result<Row<'a>> {
+    let broken = |e: &dyn std::fmt::Display| Error::internal(format!("trigger called wrongly: {e}"));
+    match trigger.op().map_err(|e| broken(&e))? {
+        PgTriggerOperation::Insert => {
+            let new = trigger.new().ok_or_else(|| broken(&"no new row"))?;
+            if !is_restored(&new)? {
+                // Before the row is copied and its content is unpacked.
+                check_stored_size(&new)?;
+            }
+            before_insert(new.into_owned())
+        }
+        PgTriggerOperation::Update => {
+            let old = trigger.old().ok_or_else(|| broken(&"no old row"))?.into_owned();
+            let new = trigger.new().ok_or_else(|| broken(&"no new row"))?.into_owned();
+            before_update(&old, new)
+        }
+        _ => Err(broken(&"neither INSERT nor UPDATE")),
+    }
+}
+
+fn before_insert(mut new: Row<'_>) -> error::Result<Row<'_>> {
+    if is_restored(&new)? {
+        return Ok(new);
+    }
+    let hash = content_hash(&new)?;
+    check_metadata(&new)?;
+    let collection: String = get(&new, "collection")?.ok_or_else(|| Error::null("collection"))?;
+    let owner: String = get(&new, "owner")?.ok_or_else(|| Error::null("owner"))?;
+    let goes_to = target::resolve(&collection, &owner)?;
+    set(&mut new, "domain_id", uuid(goes_to.domain))?;
+    set(&mut new, "collection", goes_to.collection)?;
+    set(&mut new, "owner", goes_to.owner)?;
+    displace_dropped(&new)?;
+    set(&mut new, "sha256", hash.to_vec())?;
+    set(&mut new, "version", 1_i64)?;
+    set(&mut new, "status", "pending")?;
+    set(&mut new, "updated_at", pgrx::datum::datetime_support::transaction_timestamp())?;
+    set::<Option<String>>(&mut new, "error", None)?;
+    set::<Option<String>>(&mut new, "text", None)?;
+    set::<Option<i32>>(&mut new, "chunks", None)?;
+    Ok(new)
+}
+
+fn before_update<'a>(old: &Row<'_>, mut new: Row<'a>) -> error::Result<Row<'a>> {
+    if get::<pgrx::Uuid>(old, "id")? != get::<pgrx::Uuid>(&new, "id")? {
+        return Err(Error::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            "the id of a document cannot be changed",
+        )
+        .hint("Insert a new document instead."));
+    }
+    // Only a worker changes the status itself: it completes the document, with the title that it found.
+    if get::<String>(old, "status")? != get::<String>(&new, "status")? {
+        return Ok(new);
+    }
+    check_stored_size(&new)?;
+    let hash = content_hash(&new)?;
+    check_metadata(&new)?;
+    let old_domain: Option<Id> = get::<pgrx::Uuid>(old, "domain_id")?.map(id);
+    let collection: String = get(&new, "collection")?.ok_or_else(|| Error::null("collection"))?;
+    let owner: String = get(&new, "owner")?.ok_or_else(|| Error::null("owner"))?;
+    let moves = get::<String>(old, "collection")?.as_deref() != Some(&collection)
+        || get::<String>(old, "owner")?.as_deref() != Some(&owner);
+    let mut moved = false;
+    if moves {
+        let goes_to = target::resolve(&collection, &owner)?;
+        moved = Some(goes_to.domain) != old_domain;
+        set(&mut new, "domain_id", uuid(goes_to.domain))?;
+        set(&mut new, "collection", goes_to.collection)?;
+        set(&mut new, "owner", goes_to.owner)?;
+    }
+    if moves || get::<String>(old, "uri")? != get::<String>(&new, "uri")? {
+        displace_dropped(&new)?;
+    }
+    let has_new_content = get::<&[u8]>(old, "sha256")? != Some(hash.as_slice());
+    if has_new_content {
+        // What the parser found in the old content says nothing about the new.
+        for (given, found) in [("title", "parsed_title"), ("media_type", "detected_type")] {
+            let old_value: Option<String> = get(old, given)?;
+            let is_found = old_value.is_some() && old_value == get(old, found)?;
+            let is_kept = old_value == get::<String>(&new, given)?;
+            if is_found && is_kept {
+                set::<Option<String>>(&mut new, given, None)?;
+            }
+        }
+    }
+    let differs = |column: &str| -> error::Result<bool> {
+        Ok(get::<String>(old, column)? != get::<String>(&new, column)?)
+    };
+    let changed = moved || has_new_content || differs("media_type")? || differs("title")?;
+    let now = pgrx::datum::datetime_support::transaction_timestamp();
+    if changed {
+        let version: i64 = get(old, "version")?.unwrap_or(0);
+        set(&mut new, "version", version + 1)?;
+        set(&mut new, "sha256", hash.to_vec())?;
+        set(&mut new, "status", "pending")?;
+        set::<Option<String>>(&mut new, "error", None)?;
+    }
+    if moved {
+        set(&mut new, "extracted", JsonB(serde_json::json!({})))?;
+        set(&mut new, "file_metadata", JsonB(serde_json::json!({})))?;
+        set::<Option<String>>(&mut new, "text", None)?;
+        set::<Option<i32>>(&mut new, "chunks", None)?;
+    }
+    set(&mut new, "updated_at", now)?;
+    Ok(new)
+}
+
+/// A document of a collection that was deleted, and is not cleared away yet, must not hold the key.
+fn displace_dropped(new: &Row<'_>) -> error::Result<()> {
+    let key = |column| get::<String>(new, column);
+    match (key("collection")?, key("owner")?, key("uri")?) {
+        (Some(collection), Some(owner), Some(uri)) => {
+            elevation::elevated(|| document::displace_dropped(&collection, &owner, &uri))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A new row that already knows its domain is being restored; no one else may name a domain.
+fn is_restored<A: WhoAllocated>(new: &PgHeapTuple<'_, A>) -> error::Result<bool> {
+    let domain = new.get_by_name::<pgrx::Uuid>("domain_id").map_err(|e| broken_column("domain_id", &e))?;
+    Ok(domain.is_some() && server::user_is_superuser())
+}
+
+fn check_stored_size<A: WhoAllocated>(row: &PgHeapTuple<'_, A>) -> error::Result<()> {
+    for column in ["content", "file"] {
+        let size = row.get_by_name::<StoredSize>(column).map_err(|e| broken_column(column, &e))?;
+        if let Some(StoredSize(bytes)) = size {
+            check_size(bytes)?;
+        }
+    }
+    Ok(())
+}
+
+fn content_hash(row: &Row<'_>) -> error::Result<[u8; 32]> {
+    // Detoasted once, and only borrowed.
+    if let Some(text) = get::<&str>(row, "content")? {
+        return Ok(sha256(text.as_bytes()));
+    }
+    match get::<&[u8]>(row, "file")? {
+        Some(bytes) => Ok(sha256(bytes)),
+        None => Err(Error::null("content").hint("A document has content (text) or file (bytea).")),
+    }
+}
+
+fn check_metadata(row: &Row<'_>) -> error::Result<()> {
+    match get::<JsonB>(row, "metadata")? {
+        None => Err(Error::null("metadata")),
+        Some(JsonB(value)) if value.is_object() => Ok(()),
+        Some(_) => {
+            Err(Error::invalid("metadata must be a JSON object").hint("For example {\"lang\": \"en\"}."))
+        }
+    }
+}
+
+fn get<'r, T>(row: &'r Row<'_>, column: &str) -> error::Result<Option<T>>
+where
+    T: FromDatum + IntoDatum + UnboxDatum<As<'r> = T> + 'r,
+{
+    row.get_by_name(column).map_err(|e| broken_column(column, &e))
+}
+
+fn broken_column(column: &str, why: &dyn std::fmt::Display) -> Error {
+    Error::internal(format!("column {column} of rag.document: {why}"))
+}
+
+fn set<T: IntoDatum>(row: &mut Row<'_>, column: &str, value: T) -> error::Result<()> {
+    row.set_by_name(column, value)
+        .map_err(|e| Error::internal(format!("column {column} of rag.document: {e}")))
+}
+
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn metadata_rows(
+    metadata: JsonB,
+    extracted: JsonB,
+    fields: JsonB,
+) -> TableIterator<
+    'static,
+    (
+        name!(key, String),
+        name!(ordinal, i32),
+        name!(text_value, Option<String>),
+        name!(number_value, Option<f64>),
+        name!(boolean_value, Option<bool>),
+        name!(time_value, Option<TimestampWithTimeZone>),
+    ),
+> {
+    let rows = rag_core::metadata::effective_rows(&metadata.0, &extracted.0, &fields.0);
+    TableIterator::new(rows.into_iter().enumerate().map(|(i, (key, value))| {
+        let ordinal = i as i32;
+        let moment = value.time().and_then(|span| metadata::time(span.from));
+        match value {
+            Scalar::Text(text) => (key, ordinal, Some(text), None, None, moment),
+            Scalar::Number(number) => (key, ordinal, None, Some(number), None, None),
+            Scalar::Bool(boolean) => (key, ordinal, None, None, Some(boolean), None),
+        }
+    }))
+}

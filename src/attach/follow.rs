@@ -1,0 +1,452 @@
+//! Following an attached table in the background: from noted keys and passes over the whole table to documents.
+//!
+//! One step is one transaction: some noted changes, and some rows of a pass. Whatever is noted was committed
+//! together with its rows, so a statement that begins after the notes were read sees the rows as they are now; a
+//! change that comes later is noted anew. Everything ends in the same place: these keys, as the table has them now.
+
+use super::origin;
+use crate::config;
+use crate::error::{Error, Result};
+use crate::pg::{Oid, elevation, interrupts, principal, random};
+use crate::storage::attached_row::{self, KnownRow, NewRow};
+use crate::storage::attachment::{self, Attachment, Change, Pass, Progress};
+use crate::storage::relation;
+use crate::storage::source::{self, Key, RowContent, Source, key_of_text, key_text};
+use crate::storage::{Id, collection};
+use rag_core::hash::sha256;
+use serde_json::json;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+/// Keys of one step, of changes and of a pass each.
+const KEYS: i64 = 1000;
+
+/// How long one statement on the table may take.
+const OWNER_TIME: Duration = Duration::from_secs(120);
+
+/// Rows, and bytes of them, that are read at once.
+const ROWS_AT_ONCE: usize = 500;
+const BYTES_AT_ONCE: i64 = 16 * 1024 * 1024;
+
+/// Does a step of the next attachment after `last`, in the caller's transaction; `false` if there is nothing to do.
+/// `chosen` tells which it was, also after an error.
+pub(crate) fn step(last: Id, chosen: &mut Option<Id>) -> Result<bool> {
+    let Some(attachment) = attachment::lock_next(last)? else { return Ok(false) };
+    *chosen = Some(attachment.collection);
+    let collection = attachment.collection;
+    let Some(table) = attachment.source.filter(|table| relation::lock(*table)) else {
+        attachment::delete_collections(&[collection])?;
+        return Ok(true);
+    };
+    let Some(relation) = relation::relation(table)? else {
+        attachment::delete_collections(&[collection])?;
+        return Ok(true);
+    };
+    let stop = |reason: &str| {
+        let hint = "rag_attach the table again, or rag_detach it";
+        attachment::stop(collection, &format!("{reason}: {hint}"))
+    };
+    // The expressions are the collection's owner's, and run as the table's.
+    if !attachment::may_act_for(collection, relation.owner)? {
+        stop("the table has another owner now")?;
+        return Ok(true);
+    }
+    let by_number = attachment.origin == origin(table);
+    match source::resolve(relation, &attachment.definition, by_number)? {
+        Ok(source) => {
+            let Some((name, owner)) = attachment::name_and_owner(collection)? else { return Ok(true) };
+            Follower { collection, table, name, owner, source, domains: HashMap::new() }.step(&attachment)?;
+        }
+        Err(reason) => stop(&reason)?,
+    }
+    Ok(true)
+}
+
+/// Notes why a step failed, so that it is tried again later.
+pub(crate) fn fail(collection: Id, tries: i32, sqlstate: &str, error: &Error) -> Result<()> {
+    let delay_s = 2.0_f64.powi(tries.clamp(0, 8)).min(300.0);
+    attachment::fail(collection, sqlstate, &error.one_line(), delay_s)
+}
+
+/// Takes leftovers away: notes for collections that are gone, and triggers of tables that nothing is attached to.
+/// Waits for no lock of a user's: 55P03.
+pub(crate) fn clean_up() -> Result<()> {
+    for table in attachment::clean_up()? {
+        elevation::with_settings(&[(c"lock_timeout", c"50ms")], || attachment::unwatch_if_free(table))?;
+    }
+    Ok(())
+}
+
+/// What spares a row's hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// That its version is the known one.
+    Versions,
+    /// Nothing: the table may have been altered, and its values with it.
+    Nothing,
+}
+
+struct Follower {
+    collection: Id,
+    table: Oid,
+    name: String,
+    owner: String,
+    source: Source,
+    domains: HashMap<String, Id>,
+}
+
+impl Follower {
+    /// Runs `work` as the owner of the table: its policies, types and expressions are his, and may not keep the
+    /// worker from others for ever.
+    fn as_owner<T>(&self, work: impl FnOnce(&Source) -> T) -> T {
+        elevation::restricted_to(self.source.relation.owner, || {
+            interrupts::within(OWNER_TIME, || work(&self.source))
+        })
+    }
+
+    fn step(&mut self, attachment: &Attachment) -> Result<()> {
+        let (mut pass, mut position) = (attachment.pass, attachment.position.clone());
+        let mut restarted = false;
+        let mut rows_read = 0;
+        if self.source.definition.names_in_metadata() != attachment.definition.names_in_metadata() {
+            attachment::forget_rows(self.collection)?;
+            (pass, position, restarted) = (Some(Pass::Scan), None, true);
+        }
+        if self.follow_changes()? {
+            (pass, position, restarted) = (Some(Pass::Scan), None, true);
+        }
+        if !self.source.has_key() && pass.is_some() {
+            let (rows, is_done) = self.compare_all()?;
+            rows_read = rows;
+            restarted = true;
+            if is_done {
+                (pass, position) = (None, None);
+            }
+        } else if pass == Some(Pass::Scan) {
+            let width = attachment.definition.key.len();
+            let after = position.as_deref().map(|text| key_of_text(text, width)).transpose()?;
+            let keys = self.as_owner(|source| source.keys_after(after.as_ref(), KEYS))?;
+            rows_read = keys.len() as i64;
+            let is_last = rows_read < KEYS;
+            position = keys.last().map(key_text);
+            self.follow_keys(keys, Trust::Nothing)?;
+            if is_last {
+                (pass, position) = (Some(Pass::Sweep), None);
+            }
+        } else if pass == Some(Pass::Sweep) {
+            let texts = attached_row::keys_after(self.collection, position.as_deref(), KEYS)?;
+            let is_last = (texts.len() as i64) < KEYS;
+            position = texts.last().cloned();
+            let keys = self.keys(texts)?;
+            self.follow_keys(keys, Trust::Versions)?;
+            if is_last {
+                (pass, position) = (None, None);
+            }
+        }
+        attachment::progress(
+            self.collection,
+            &Progress {
+                origin: &origin(self.table),
+                source_name: &self.source.relation.full_name,
+                definition: &self.source.definition,
+                pass,
+                position,
+                rows_read,
+                restarted,
+            },
+        )
+    }
+
+    fn keys(&self, texts: Vec<String>) -> Result<Vec<Key>> {
+        let width = self.source.definition.key.len();
+        texts.iter().map(|text| key_of_text(text, width)).collect()
+    }
+
+    /// Follows noted changes; true if one says that anything may have changed.
+    fn follow_changes(&mut self) -> Result<bool> {
+        let changes = attachment::changes(self.collection, KEYS)?;
+        if changes.is_empty() {
+            return Ok(false);
+        }
+        let mut keys: Vec<Key> = Vec::new();
+        let mut done: Vec<Id> = Vec::new();
+        let mut anything = false;
+        for (id, change) in changes {
+            match change {
+                Change::All => anything = true,
+                // Of a time when the table was attached by another key.
+                _ if !self.source.has_key() => anything = true,
+                Change::Keys(texts) => keys.extend(self.keys(texts)?),
+                Change::Range(from, to) => {
+                    let found = self.as_owner(|source| source.keys_between(from, to, KEYS))?;
+                    let last = found.last().and_then(|key| key.first()?.parse::<i64>().ok());
+                    let is_full = found.len() as i64 >= KEYS;
+                    keys.extend(found);
+                    if let Some(last) = last.filter(|last| is_full && *last < to) {
+                        attachment::shorten_range(self.collection, id, last + 1)?;
+                        break;
+                    }
+                }
+            }
+            done.push(id);
+        }
+        self.follow_keys(keys, Trust::Versions)?;
+        attachment::forget_changes(self.collection, &done)?;
+        Ok(anything)
+    }
+
+    /// Makes the documents of these keys what the table's rows are now.
+    fn follow_keys(&mut self, keys: Vec<Key>, trust: Trust) -> Result<()> {
+        let mut seen: HashSet<String> = HashSet::with_capacity(keys.len());
+        let keys: Vec<(String, Key)> = keys
+            .into_iter()
+            .map(|key| (key_text(&key), key))
+            .filter(|(text, _)| seen.insert(text.clone()))
+            .collect();
+        for part in keys.chunks(KEYS as usize) {
+            self.follow_part(part, trust)?;
+        }
+        Ok(())
+    }
+
+    fn follow_part(&mut self, keys: &[(String, Key)], trust: Trust) -> Result<()> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let texts: Vec<String> = keys.iter().map(|(text, _)| text.clone()).collect();
+        let known: HashMap<String, KnownRow> = attached_row::of_keys(self.collection, &texts)?
+            .into_iter()
+            .map(|row| (row.key.clone(), row))
+            .collect();
+        let version = |text: &String| {
+            let known = known.get(text).filter(|_| trust == Trust::Versions);
+            known.map(|row| row.version.clone()).unwrap_or_default()
+        };
+        let versions = texts.iter().map(version).collect();
+        let asked: Vec<&Key> = keys.iter().map(|(_, key)| key).collect();
+        let states = self.as_owner(|source| source.states(&asked, versions))?;
+
+        let mut missing: HashSet<&str> = known.keys().map(String::as_str).collect();
+        let mut same: Vec<(Id, Id, String)> = Vec::new();
+        let mut wanted: Vec<(usize, i64)> = Vec::new();
+        for state in states {
+            let text = texts[state.index].as_str();
+            missing.remove(text);
+            match (known.get(text), &state.sha256) {
+                (Some(_), None) => {}
+                // Who owns a row is not part of its hash.
+                (Some(row), Some(hash)) if row.sha256 == *hash && !self.source.definition.has_owners() => {
+                    same.push((row.domain, row.document, state.version));
+                }
+                _ => wanted.push((state.index, state.bytes)),
+            }
+        }
+        let gone: Vec<(Id, Id)> =
+            missing.iter().filter_map(|text| known.get(*text)).map(|r| (r.domain, r.document)).collect();
+        attached_row::delete(&gone)?;
+        attached_row::set_versions(&same)?;
+
+        let mut rest = wanted.as_slice();
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = rest.iter().take(ROWS_AT_ONCE).take_while(|(_, size)| {
+                bytes += size;
+                bytes <= BYTES_AT_ONCE
+            });
+            let (part, others) = rest.split_at(fits.count().max(1));
+            rest = others;
+            let part: Vec<&(String, Key)> = part.iter().map(|(index, _)| &keys[*index]).collect();
+            self.store(&part, &known)?;
+        }
+        Ok(())
+    }
+
+    /// A table without key: compares the hashes of all its rows with those known, and stores some of the new. Returns
+    /// how many different rows there are, and whether nothing is left.
+    fn compare_all(&mut self) -> Result<(i64, bool)> {
+        let hashes: HashSet<String> =
+            self.as_owner(Source::all_hashes)?.iter().map(|hash| hexadecimal(hash)).collect();
+        let known: HashSet<String> = attached_row::all_keys(self.collection)?.into_iter().collect();
+        let gone: Vec<String> = known.difference(&hashes).cloned().collect();
+        for part in gone.chunks(KEYS as usize) {
+            let rows = attached_row::of_keys(self.collection, part)?;
+            attached_row::delete(&rows.iter().map(|r| (r.domain, r.document)).collect::<Vec<_>>())?;
+        }
+        let mut new: Vec<&String> = hashes.difference(&known).collect();
+        new.sort_unstable();
+        let mut rest = new.as_slice();
+        let mut stored = 0;
+        // What gives no document is new every time: it must not keep the others waiting.
+        while stored == 0 && !rest.is_empty() {
+            let (some, others) = rest.split_at(rest.len().min(KEYS as usize));
+            let keys: Vec<(String, Key)> =
+                some.iter().map(|hash| ((*hash).clone(), vec![(*hash).clone()])).collect();
+            stored = self.store_all(&keys)?;
+            rest = others;
+        }
+        Ok((hashes.len() as i64, rest.is_empty()))
+    }
+
+    fn store_all(&mut self, keys: &[(String, Key)]) -> Result<usize> {
+        let none = HashMap::new();
+        let mut stored = 0;
+        for part in keys.chunks(ROWS_AT_ONCE) {
+            stored += self.store(&part.iter().collect::<Vec<_>>(), &none)?;
+        }
+        Ok(stored)
+    }
+
+    /// Reads rows and writes their documents; returns how many there are.
+    fn store(&mut self, keys: &[&(String, Key)], known: &HashMap<String, KnownRow>) -> Result<usize> {
+        let asked: Vec<&Key> = keys.iter().map(|(_, key)| key).collect();
+        let contents = self.as_owner(|source| source.contents(&asked))?;
+        let (mut inserted, mut updated, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+        let mut found: HashSet<usize> = HashSet::new();
+        for content in contents {
+            let index = content.index;
+            let (text, _) = keys[index];
+            let row = known.get(text);
+            let Some(mut new) = self.document(text, content)? else { continue };
+            found.insert(index);
+            match row {
+                Some(row) if row.domain == new.domain && new.refusal.is_none() => {
+                    new.document = row.document;
+                    updated.push(new);
+                }
+                Some(row) => {
+                    gone.push((row.domain, row.document));
+                    inserted.push(new);
+                }
+                None => inserted.push(new),
+            }
+        }
+        // Gone meanwhile, or without anything to index.
+        let without = keys.iter().enumerate().filter(|(index, _)| !found.contains(index));
+        gone.extend(without.filter_map(|(_, (text, _))| known.get(text)).map(|r| (r.domain, r.document)));
+        attached_row::delete(&gone)?;
+        self.make_uris_unique(&mut inserted, &mut updated)?;
+        let has_title = self.source.definition.title.is_some();
+        attached_row::update(self.collection, &updated, has_title)?;
+        attached_row::insert(self.collection, &self.owner, &self.name, &inserted)?;
+        Ok(inserted.len() + updated.len())
+    }
+
+    /// What is stored of a row; `None` if it has nothing to index, or belongs to nobody.
+    fn document(&mut self, key: &str, row: RowContent) -> Result<Option<NewRow>> {
+        let Some(owner) = self.owner_of(&row)? else { return Ok(None) };
+        let definition = &self.source.definition;
+        let labels = definition.content.iter().map(|c| c.label.as_deref());
+        let content = assemble(labels.zip(row.texts.iter().map(String::as_str)));
+        let file = row.file.filter(|bytes| !bytes.is_empty());
+        let size = content.len().max(file.as_ref().map_or(0, Vec::len));
+        if size == 0 {
+            return Ok(None);
+        }
+        let limit = config::max_document_bytes();
+        let refusal =
+            (size as u64 > limit).then(|| format!("document has {size} bytes, but the limit is {limit}"));
+        let is_labelled = definition.content.iter().any(|c| c.label.is_some());
+        let media_type = definition.media_type.clone().or(is_labelled.then(|| "text/markdown".to_owned()));
+        let table = &self.source.relation.full_name;
+        let key_columns = self.source.key_object(&row.key_values);
+        let mut metadata: serde_json::Map<String, serde_json::Value> = definition
+            .metadata
+            .iter()
+            .zip(row.metadata)
+            .filter_map(|(column, value)| Some((column.name.clone(), value?)))
+            .collect();
+        metadata.insert("source_row".to_owned(), json!({ "table": table, "key": key_columns }));
+        let uri = row.uri.unwrap_or_else(|| format!("{table}/{key}"));
+        let (content, file) = match (&refusal, file) {
+            (Some(_), _) => (Some(String::new()), None),
+            (None, Some(bytes)) => (None, Some(bytes)),
+            (None, None) => (Some(content), None),
+        };
+        let digest = match (&content, &file) {
+            (Some(text), _) => sha256(text.as_bytes()),
+            (None, Some(bytes)) => sha256(bytes),
+            (None, None) => sha256(b""),
+        };
+        Ok(Some(NewRow {
+            domain: self.domain(&owner)?,
+            document: Id::from_be_bytes(random::new_id()?),
+            owner,
+            key: key.to_owned(),
+            key_columns,
+            sha256: row.sha256,
+            version: row.version,
+            title: row.title,
+            uri,
+            media_type,
+            content,
+            file,
+            content_sha256: digest.to_vec(),
+            metadata: metadata.into(),
+            refusal,
+        }))
+    }
+
+    fn owner_of(&self, row: &RowContent) -> Result<Option<String>> {
+        if !self.source.definition.has_owners() {
+            return Ok(Some(self.owner.clone()));
+        }
+        let owner = row.owner.as_deref().filter(|owner| *owner != "public");
+        Ok(owner.filter(|owner| principal::existing_role(owner).is_ok()).map(str::to_owned))
+    }
+
+    fn domain(&mut self, owner: &str) -> Result<Id> {
+        if self.domains.is_empty() {
+            self.domains =
+                attachment::domains(self.collection)?.into_iter().map(|(id, owner)| (owner, id)).collect();
+        }
+        if let Some(domain) = self.domains.get(owner) {
+            return Ok(*domain);
+        }
+        let made = collection::ensure_domain(attachment::new_attached_id()?, self.collection, owner)?;
+        self.domains.insert(owner.to_owned(), made);
+        Ok(made)
+    }
+
+    /// Two rows may have one value in the column for the URI: then all but one have the key behind it.
+    fn make_uris_unique(&self, inserted: &mut [NewRow], updated: &mut [NewRow]) -> Result<()> {
+        if self.source.definition.uri.is_none() {
+            return Ok(());
+        }
+        let name = |row: &NewRow| {
+            if row.owner == self.owner { self.name.clone() } else { format!("{}/{}", self.owner, self.name) }
+        };
+        let asked: Vec<(String, String, String, Id)> = inserted
+            .iter()
+            .chain(updated.iter())
+            .map(|row| (name(row), row.owner.clone(), row.uri.clone(), row.document))
+            .collect();
+        let mut taken: HashSet<(String, String)> = attached_row::taken_uris(&asked)?.into_iter().collect();
+        for row in inserted.iter_mut().chain(updated) {
+            if !taken.insert((row.owner.clone(), row.uri.clone())) {
+                row.uri = format!("{}#{}", row.uri, row.key);
+                taken.insert((row.owner.clone(), row.uri.clone()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The text of a document: its columns in their order, those with a label under a heading.
+fn assemble<'a>(columns: impl Iterator<Item = (Option<&'a str>, &'a str)>) -> String {
+    let parts: Vec<String> = columns
+        .filter(|(_, text)| !text.trim().is_empty())
+        .map(|(label, text)| match label {
+            Some(label) => format!("## {label}\n\n{text}"),
+            None => text.to_owned(),
+        })
+        .collect();
+    parts.join("\n\n")
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,332 @@
+//! Who sees a document of an attached table: whoever sees its row now, by the table's own policies and column
+//! privileges, asked as himself.
+//!
+//! A row that was changed since it was indexed is not that row any more: what was indexed is hidden until a worker
+//! has caught up, so that a text never outlives the rights that came with it.
+
+use super::origin;
+use crate::config;
+use crate::error::Result;
+use crate::pg::{Oid, elevation, principal, server};
+use crate::storage::Id;
+use crate::storage::attached_row::{self, KnownRow};
+use crate::storage::attachment;
+use crate::storage::relation::{self, Rights};
+use crate::storage::source::{Source, Wanted, key_of_text};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+/// What the caller may read of an attached domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Nothing.
+    Closed,
+    /// All rows of the table.
+    Open,
+    /// Rows that policies of the table let through.
+    ByRow,
+}
+
+thread_local! {
+    /// Domains that the calls in progress name, with how many do.
+    static NAMED: RefCell<HashMap<Id, usize>> = RefCell::new(HashMap::new());
+}
+
+/// Domains that the caller names: while this lives, policies of their tables run for him.
+pub(crate) struct Named(Vec<Id>);
+
+impl Named {
+    pub(crate) fn enter(domains: Vec<Id>) -> Self {
+        NAMED.with_borrow_mut(|named| domains.iter().for_each(|id| *named.entry(*id).or_default() += 1));
+        Self(domains)
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        NAMED.with_borrow_mut(|named| {
+            for id in &self.0 {
+                if let Some(count) = named.get_mut(id) {
+                    *count -= 1;
+                    if *count == 0 {
+                        named.remove(id);
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// What the caller may read of each of these domains.
+pub(crate) fn access(domains: &[Id]) -> Result<Vec<(Id, Access)>> {
+    domains.iter().map(|domain| Ok((*domain, Guard::of(*domain)?.access))).collect()
+}
+
+/// Whether the caller may know of an attached collection.
+pub(crate) fn is_source_readable(visibility: &mut Visibility, collection: Id) -> Result<bool> {
+    let known = visibility.collection(collection)?;
+    Ok(known.is_own || known.is_readable)
+}
+
+/// Whether the caller may know of a domain of an attached collection.
+pub(crate) fn is_domain_readable(
+    visibility: &mut Visibility,
+    collection: Id,
+    owner: &str,
+    role: Oid,
+) -> Result<bool> {
+    let known = visibility.collection(collection)?;
+    if known.is_own {
+        return Ok(true);
+    }
+    if !known.is_readable {
+        return Ok(false);
+    }
+    let is_his = || -> Result<bool> {
+        Ok(principal::is_current(owner, role) && principal::current_principals()?.iter().any(|p| p == owner))
+    };
+    Ok(!known.has_owners || is_his()?)
+}
+
+/// What one execution of a statement has found out.
+#[derive(Default)]
+pub(crate) struct Visibility {
+    collections: HashMap<Id, KnownCollection>,
+    guards: HashMap<Id, Guard>,
+}
+
+#[derive(Clone, Copy)]
+struct KnownCollection {
+    is_own: bool,
+    is_readable: bool,
+    has_owners: bool,
+}
+
+impl Visibility {
+    /// Whether the caller sees the row of a document.
+    pub(crate) fn sees_document(&mut self, domain: Id, document: Id) -> Result<bool> {
+        self.guard(domain)?.sees_document(document)
+    }
+
+    /// Whether the caller sees the row of a chunk's document.
+    pub(crate) fn sees_chunk(&mut self, domain: Id, chunk: Id) -> Result<bool> {
+        self.guard(domain)?.sees_chunk(chunk)
+    }
+
+    fn guard(&mut self, domain: Id) -> Result<&mut Guard> {
+        use std::collections::hash_map::Entry;
+        match self.guards.entry(domain) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(new) => Ok(new.insert(Guard::of(domain)?)),
+        }
+    }
+
+    fn collection(&mut self, collection: Id) -> Result<KnownCollection> {
+        if let Some(known) = self.collections.get(&collection) {
+            return Ok(*known);
+        }
+        let known = elevation::with_safe_search_path(|| known_collection(collection))?;
+        self.collections.insert(collection, known);
+        Ok(known)
+    }
+}
+
+fn known_collection(collection: Id) -> Result<KnownCollection> {
+    let principals = principal::current_principals()?;
+    let (attachment, is_own) = elevation::elevated(|| {
+        Ok::<_, crate::error::Error>((
+            attachment::of_collection(collection)?,
+            attachment::owns(collection, &principals)?,
+        ))
+    })?;
+    let has_owners = attachment.as_ref().is_some_and(|a| a.definition.has_owners());
+    let mut is_readable = false;
+    if let Some(attachment) = attachment.filter(|_| !is_own)
+        && let Some(source) = found(attachment.source, &attachment.origin, &attachment.definition)?
+    {
+        is_readable = relation::rights(source.relation.oid, &source.definition.read_columns())?.can_read;
+    }
+    Ok(KnownCollection { is_own, is_readable, has_owners })
+}
+
+/// The table with its columns, if it can still be read as it was attached.
+fn found(
+    table: Option<Oid>,
+    known_origin: &str,
+    definition: &attachment::Definition,
+) -> Result<Option<Source>> {
+    let Some(table) = table else { return Ok(None) };
+    let Some(relation) = relation::relation(table)? else { return Ok(None) };
+    Ok(crate::storage::source::resolve(relation, definition, known_origin == origin(table))?.ok())
+}
+
+/// Probes of single rows after which it may be time for all of them.
+const SINGLE_PROBES: usize = 32;
+
+/// Rows that one probe of all costs as much as a probe of one.
+const ROWS_PER_PROBE: usize = 16;
+
+/// Rows asked for by one statement.
+const PROBED_AT_ONCE: usize = 10_000;
+
+/// A domain, for one caller.
+struct Guard {
+    domain: Id,
+    access: Access,
+    by_version: bool,
+    source: Option<Source>,
+    probes: usize,
+    documents: HashMap<Id, bool>,
+    chunks: HashMap<Id, bool>,
+    /// All documents that he sees, once it was worth while to ask.
+    all: Option<HashSet<Id>>,
+    all_chunks: Option<HashSet<Id>>,
+}
+
+impl Guard {
+    fn of(domain: Id) -> Result<Self> {
+        let (access, rights, source) = elevation::with_safe_search_path(|| Self::decide(domain))?;
+        Ok(Self {
+            domain,
+            access,
+            // The version says nothing where columns are as they were elsewhere.
+            by_version: rights.on_whole_table && source.is_some(),
+            source,
+            probes: 0,
+            documents: HashMap::new(),
+            chunks: HashMap::new(),
+            all: None,
+            all_chunks: None,
+        })
+    }
+
+    fn decide(domain: Id) -> Result<(Access, Rights, Option<Source>)> {
+        const NONE: Rights = Rights { can_read: false, on_whole_table: false, has_policies: true };
+        let principals = principal::current_principals()?;
+        let guarded = elevation::elevated(|| attachment::of_domain(domain, &principals))?;
+        let Some(guarded) = guarded else { return Ok((Access::Closed, NONE, None)) };
+        let everything = config::all_domains() && server::user_is_superuser();
+        let is_named = NAMED.with_borrow(|named| named.contains_key(&domain));
+        let is_trusted = everything || guarded.is_own || guarded.is_accepted || is_named;
+        let must_own_table = guarded.is_own && !(everything || guarded.is_accepted || is_named);
+        let is_his = everything
+            || guarded.is_own
+            || guarded.is_own_domain
+            || !guarded.attachment.definition.has_owners();
+        if !is_trusted || !is_his {
+            return Ok((Access::Closed, NONE, None));
+        }
+        let attachment = &guarded.attachment;
+        // Held until the transaction ends, as a query of the table would.
+        let table = attachment.source.filter(|table| relation::lock(*table));
+        let Some(source) = found(table, &attachment.origin, &attachment.definition)? else {
+            return Ok((Access::Closed, NONE, None));
+        };
+        // Who has passed a table on does not trust its new owner by that.
+        if must_own_table && !relation::acts_as(source.relation.owner)? {
+            return Ok((Access::Closed, NONE, None));
+        }
+        let mut rights = relation::rights(source.relation.oid, &source.definition.read_columns())?;
+        rights.on_whole_table &= attachment.origin == origin(source.relation.oid);
+        let access = match rights {
+            Rights { can_read: false, .. } => Access::Closed,
+            Rights { has_policies: true, .. } => Access::ByRow,
+            _ => Access::Open,
+        };
+        Ok((access, rights, Some(source)))
+    }
+
+    fn sees_document(&mut self, document: Id) -> Result<bool> {
+        if self.access == Access::Closed {
+            return Ok(false);
+        }
+        if let Some(all) = &self.all {
+            return Ok(all.contains(&document));
+        }
+        if let Some(known) = self.documents.get(&document) {
+            return Ok(*known);
+        }
+        if self.is_worth_asking_for_all()? {
+            return Ok(self.all()?.contains(&document));
+        }
+        let row = elevation::elevated(|| attached_row::of_document(self.domain, document))?;
+        let sees = match row {
+            Some(row) => !self.probe(&[row])?.is_empty(),
+            None => false,
+        };
+        self.documents.insert(document, sees);
+        Ok(sees)
+    }
+
+    fn sees_chunk(&mut self, chunk: Id) -> Result<bool> {
+        match self.access {
+            Access::Closed => return Ok(false),
+            Access::Open => return Ok(true),
+            Access::ByRow => {}
+        }
+        if let Some(all) = &self.all_chunks {
+            return Ok(all.contains(&chunk));
+        }
+        if let Some(known) = self.chunks.get(&chunk) {
+            return Ok(*known);
+        }
+        if self.all.is_some() || self.is_worth_asking_for_all()? {
+            let chunks = elevation::elevated(|| attached_row::chunks(self.domain))?;
+            let documents = self.all()?;
+            let seen: HashSet<Id> = chunks
+                .into_iter()
+                .filter(|(_, document)| documents.contains(document))
+                .map(|(id, _)| id)
+                .collect();
+            let sees = seen.contains(&chunk);
+            self.all_chunks = Some(seen);
+            return Ok(sees);
+        }
+        let document = elevation::elevated(|| attached_row::document_of_chunk(self.domain, chunk))?;
+        let sees = match document {
+            Some(document) => self.sees_document(document)?,
+            None => false,
+        };
+        self.chunks.insert(chunk, sees);
+        Ok(sees)
+    }
+
+    fn is_worth_asking_for_all(&mut self) -> Result<bool> {
+        self.probes += 1;
+        if self.probes < SINGLE_PROBES || !self.probes.is_power_of_two() {
+            return Ok(false);
+        }
+        let rows = (self.probes * ROWS_PER_PROBE) as i64;
+        elevation::elevated(|| attached_row::at_most(self.domain, rows))
+    }
+
+    fn all(&mut self) -> Result<&HashSet<Id>> {
+        if self.all.is_none() {
+            let rows = elevation::elevated(|| attached_row::of_domain(self.domain))?;
+            let mut seen = HashSet::new();
+            for part in rows.chunks(PROBED_AT_ONCE) {
+                seen.extend(self.probe(part)?);
+            }
+            self.all = Some(seen);
+        }
+        Ok(self.all.get_or_insert_default())
+    }
+
+    /// Those of the documents whose row the caller sees: a query of the table, as himself.
+    fn probe(&self, rows: &[KnownRow]) -> Result<Vec<Id>> {
+        let Some(source) = &self.source else { return Ok(Vec::new()) };
+        let width = source.definition.key.len();
+        let wanted = rows
+            .iter()
+            .map(|row| {
+                Ok(Wanted {
+                    key: key_of_text(&row.key, width)?,
+                    version: row.version.clone(),
+                    sha256: row.sha256.clone(),
+                })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let found = elevation::with_callers_search_path(|| source.visible(&wanted, self.by_version))?;
+        Ok(found.into_iter().map(|index| rows[index].document).collect())
+    }
+}

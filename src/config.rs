@@ -1,0 +1,432 @@
+//! The settings: one table that defines each once and feeds Postgres, whose `pg_settings` feeds the documentation.
+//!
+//! Whatever the engine is told is a SIGHUP setting, read by the supervisor. Paths, addresses and keys are
+//! visible to superusers only. What the engine itself makes of a value stands in `rag_wire::Settings`.
+
+use crate::pg::server;
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
+use std::ffi::{CStr, CString};
+use std::path::PathBuf;
+use std::time::Duration;
+
+type Switch = GucSetting<bool>;
+type Integer = GucSetting<i32>;
+type Text = GucSetting<Option<CString>>;
+
+/// One setting.
+pub(crate) struct Setting {
+    /// Full name, prefix included.
+    pub(crate) name: &'static CStr,
+    pub(crate) kind: Kind,
+    pub(crate) context: Context,
+    pub(crate) visibility: Visibility,
+    /// One sentence.
+    pub(crate) short: &'static CStr,
+    /// What a person who changes it must know.
+    pub(crate) long: &'static CStr,
+}
+
+/// Type and bounds; the default is that of the variable.
+pub(crate) enum Kind {
+    Switch { value: &'static Switch },
+    Integer { value: &'static Integer, min: i32, max: i32, unit: Unit },
+    Text { value: &'static Text },
+}
+
+/// Unit of an integer; a plain number is in this unit, `'2GB'` and the like are converted by Postgres.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Count,
+    Megabytes,
+    Milliseconds,
+    Seconds,
+}
+
+/// Who may change a setting, and when it takes effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Context {
+    /// Anyone, at once.
+    User,
+    /// Superusers, at once.
+    Superuser,
+    /// The server's configuration, upon reload.
+    Reload,
+}
+
+/// Who may read a setting, and from where it may be set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Visibility {
+    Everyone,
+    Superusers,
+    /// Readable by everyone, not to be set by functions that run in a security-restricted operation.
+    Identity,
+}
+
+/// Text of a concatenation that ends with a NUL.
+const fn c_string(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(text) => text,
+        // Met by the compiler only: every use is a constant.
+        Err(_) => panic!("a setting's name contains a NUL"),
+    }
+}
+
+macro_rules! settings {
+    ($($variable:ident $name:literal $kind:ident($($bounds:expr),*) $context:ident $visibility:ident
+       $short:literal $long:literal;)*) => {
+        $(settings!(@static $variable $kind($($bounds),*));)*
+
+        static SETTINGS: &[Setting] = &[$(Setting {
+            name: const { c_string(concat!("rag_ext.", $name, "\0")) },
+            kind: settings!(@kind $variable $kind($($bounds),*)),
+            context: Context::$context,
+            visibility: Visibility::$visibility,
+            short: const { c_string(concat!($short, "\0")) },
+            long: const { c_string(concat!($long, "\0")) },
+        }),*];
+    };
+    (@static $variable:ident switch($default:expr)) => { static $variable: Switch = Switch::new($default); };
+    (@static $variable:ident text($default:expr)) => { static $variable: Text = Text::new(Some($default)); };
+    (@static $variable:ident integer($default:expr, $range:expr, $unit:expr)) => {
+        static $variable: Integer = Integer::new($default);
+    };
+    (@kind $variable:ident switch($default:expr)) => { Kind::Switch { value: &$variable } };
+    (@kind $variable:ident text($default:expr)) => { Kind::Text { value: &$variable } };
+    (@kind $variable:ident integer($default:expr, $range:expr, $unit:expr)) => {
+        Kind::Integer { value: &$variable, min: *$range.start(), max: *$range.end(), unit: $unit }
+    };
+}
+
+settings! {
+    USER_ID "user_id" text(c"") User Identity
+        "Application user for whom a registered gateway speaks."
+        "Counts only while the current role is a registered gateway. Empty sees nothing and cannot write. Use SET LOCAL behind connection poolers.";
+    ALL_DOMAINS "all_domains" switch(false) Superuser Everyone
+        "Lets searches see every owner's documents."
+        "Without it even superusers search only what their own principals may see.";
+    EXACT_SEARCH_LIMIT "exact_search_limit" integer(50_000, 0..=i32::MAX, Unit::Count) User Everyone
+        "Most visible chunks that vector search compares one by one."
+        "Above it the HNSW index is used, and exact search again if it returns too few rows.";
+    ENGINE_TIMEOUT "engine_timeout" integer(60_000, 1..=3_600_000, Unit::Milliseconds) User Everyone
+        "Longest wait for one interactive request to the engine."
+        "Requests for completions wait for rag_ext.llm_timeout and its retries instead.";
+
+    INGEST_WORKERS "ingest_workers" integer(2, 0..=16, Unit::Count) Reload Everyone
+        "Most background workers that ingest documents, per database."
+        "0 stops ingestion. All databases together use at most half of max_worker_processes.";
+    MAX_TRIES "max_tries" integer(5, 1..=100, Unit::Count) Reload Everyone
+        "Tries after which a job is listed as failed."
+        "Tries are spaced by a growing delay. A document that does not parse is not tried again.";
+    MERGE_ENABLED "merge_enabled" switch(true) Reload Everyone
+        "Merges the segments of the keyword index in the background."
+        "Turn it off on a logical subscriber, which receives the publisher's segments.";
+    LAUNCHER_NAPTIME "launcher_naptime" integer(60, 1..=86_400, Unit::Seconds) Reload Everyone
+        "Time between two looks for work that no commit announced."
+        "Such as that of prepared transactions. Databases without the extension are looked at every ten minutes.";
+
+    EMBEDDING_MODEL "embedding_model" text(c"bge-small-en-v1.5") Reload Everyone
+        "Embedding model of new collections."
+        "The name of a folder under rag_ext.model_path. A change restarts the engine.";
+    RERANK_MODEL "rerank_model" text(c"ms-marco-MiniLM-L-12-v2") Reload Everyone
+        "Cross-encoder that reranks."
+        "The name of a folder under rag_ext.model_path; empty for none. A change restarts the engine.";
+    DEVICE "device" text(c"auto") Reload Everyone
+        "Where models run: auto, cpu, cuda or cuda:N."
+        "auto takes a CUDA device if ONNX Runtime and the driver have one. A change restarts the engine.";
+    ENGINE_PATH "engine_path" text(c"$libdir/rag-engine") Reload Superusers
+        "Path of the engine program."
+        "$libdir stands for the server's library folder. A change restarts the engine.";
+    MODEL_PATH "model_path" text(c"$sharedir/rag_ext/models") Reload Superusers
+        "Folders that hold model folders, separated by colons."
+        "The first that has a model wins; $sharedir stands for the server's share folder. A change restarts the engine.";
+    ONNXRUNTIME_PATH "onnxruntime_path" text(c"$libdir/rag_ext/libonnxruntime.so") Reload Superusers
+        "Path of the ONNX Runtime library."
+        "$libdir stands for the server's library folder. A change restarts the engine.";
+    THREADS "threads" integer(0, 0..=1024, Unit::Count) Reload Everyone
+        "Threads of the engine for interactive work."
+        "0 takes all cores. A change restarts the engine.";
+    BULK_THREADS "bulk_threads" integer(0, 0..=1024, Unit::Count) Reload Everyone
+        "Threads of the engine for ingestion."
+        "0 takes half of the cores, at least one. A change restarts the engine.";
+    ENGINE_MEMORY_LIMIT "engine_memory_limit" integer(0, 0..=16_777_216, Unit::Megabytes) Reload Everyone
+        "Most memory that the engine may hold."
+        "0 sets no limit. Beyond it the engine refuses work. A change restarts the engine.";
+    ENGINE_QUEUE_LIMIT "engine_queue_limit" integer(1024, 1..=1_000_000, Unit::Count) Reload Everyone
+        "Most requests that may wait in the engine, in each of its two queues."
+        "A request beyond it fails at once with SQLSTATE 53000.";
+    CACHE_SIZE "cache_size" integer(64, 0..=65_536, Unit::Megabytes) Reload Everyone
+        "Memory of the engine's caches of query vectors, scores and completions."
+        "0 turns them off.";
+    CACHE_LIFETIME "cache_lifetime" integer(600, 0..=86_400, Unit::Seconds) Reload Everyone
+        "Time after which a cached value is forgotten."
+        "0 turns the caches off.";
+
+    ALLOW_REMOTE "allow_remote" switch(false) Reload Everyone
+        "Lets the engine call anything beyond this machine."
+        "While it is off, nothing leaves the machine: endpoints must be loopback addresses.";
+    LLM_URL "llm_url" text(c"") Reload Superusers
+        "Base URL of an OpenAI-compatible chat endpoint, such as http://127.0.0.1:8080/v1."
+        "Empty: answers are extracted from the documents without a language model.";
+    LLM_MODEL "llm_model" text(c"") Reload Superusers
+        "Model name sent to the chat endpoint."
+        "Whatever the endpoint calls it.";
+    LLM_API_KEY_FILE "llm_api_key_file" text(c"") Reload Superusers
+        "File that holds the chat endpoint's API key."
+        "Read by the server's user, relative to the data directory; reloading the configuration reads it again.";
+    LLM_TIMEOUT "llm_timeout" integer(60_000, 100..=3_600_000, Unit::Milliseconds) Reload Superusers
+        "Longest wait for one try at the chat endpoint."
+        "If all tries fail, the answer is extracted from the documents.";
+    LLM_RETRIES "llm_retries" integer(2, 0..=10, Unit::Count) Reload Superusers
+        "Tries at the chat endpoint after the first."
+        "Only failures that may pass are tried again.";
+
+    PARSE_SANDBOX "parse_sandbox" text(c"auto") Reload Everyone
+        "Confinement of the process that parses a document: auto, require or off."
+        "auto uses what the kernel offers, require refuses documents unless landlock and seccomp are in force.";
+    PARSE_MEMORY_LIMIT "parse_memory_limit" integer(1024, 64..=1_048_576, Unit::Megabytes) Reload Everyone
+        "Most memory for parsing one document."
+        "A document that needs more fails.";
+    PARSE_CPU_LIMIT "parse_cpu_limit" integer(120, 1..=86_400, Unit::Seconds) Reload Everyone
+        "Most CPU time for parsing one document."
+        "A document that needs more fails.";
+    OCR_PROGRAM "ocr_program" text(c"") Reload Superusers
+        "Path of a program that reads scanned PDF files."
+        "It gets the PDF on standard input and writes plain text with form feeds between pages; empty for none. It is not confined like a parser.";
+    OCR_TIMEOUT "ocr_timeout" integer(600, 1..=86_400, Unit::Seconds) Reload Everyone
+        "Longest time that rag_ext.ocr_program may take for one document."
+        "Its memory is limited by rag_ext.parse_memory_limit.";
+    MAX_DOCUMENT_SIZE "max_document_size" integer(50, 1..=100, Unit::Megabytes) Reload Everyone
+        "Largest document that is taken in."
+        "A larger one is refused with SQLSTATE 54000.";
+}
+
+/// Defines all settings in this process. Call once, from `_PG_init`.
+pub(crate) fn register() {
+    for setting in SETTINGS {
+        setting.register();
+    }
+    server::reserve_setting_prefix(c"rag_ext");
+}
+
+impl Setting {
+    fn register(&'static self) {
+        let Self { name, short, long, .. } = *self;
+        let (context, flags) = (self.guc_context(), self.guc_flags());
+        match self.kind {
+            Kind::Switch { value } => {
+                GucRegistry::define_bool_guc(name, short, long, value, context, flags);
+            }
+            Kind::Integer { value, min, max, .. } => {
+                GucRegistry::define_int_guc(name, short, long, value, min, max, context, flags);
+            }
+            Kind::Text { value } => {
+                GucRegistry::define_string_guc(name, short, long, value, context, flags);
+            }
+        }
+    }
+
+    fn guc_context(&self) -> GucContext {
+        match self.context {
+            Context::User => GucContext::Userset,
+            Context::Superuser => GucContext::Suset,
+            Context::Reload => GucContext::Sighup,
+        }
+    }
+
+    fn guc_flags(&self) -> GucFlags {
+        let visibility = match self.visibility {
+            Visibility::Everyone => GucFlags::default(),
+            Visibility::Superusers => GucFlags::SUPERUSER_ONLY,
+            Visibility::Identity => GucFlags::NOT_WHILE_SEC_REST,
+        };
+        let unit = match self.kind {
+            Kind::Integer { unit: Unit::Megabytes, .. } => GucFlags::UNIT_MB,
+            Kind::Integer { unit: Unit::Milliseconds, .. } => GucFlags::UNIT_MS,
+            Kind::Integer { unit: Unit::Seconds, .. } => GucFlags::UNIT_S,
+            _ => GucFlags::default(),
+        };
+        visibility | unit
+    }
+}
+
+fn text(setting: &Text) -> String {
+    setting.get().map(|value| value.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn count(setting: &Integer) -> u32 {
+    u32::try_from(setting.get()).unwrap_or(0)
+}
+
+/// The application user a gateway speaks for; `None` if unset or empty.
+pub(crate) fn user_id() -> Option<String> {
+    Some(text(&USER_ID)).filter(|id| !id.is_empty())
+}
+
+/// Whether searches see every domain.
+pub(crate) fn all_domains() -> bool {
+    ALL_DOMAINS.get()
+}
+
+/// Most visible chunks for exact vector search.
+pub(crate) fn exact_search_limit() -> i64 {
+    i64::from(EXACT_SEARCH_LIMIT.get())
+}
+
+/// Deadline of an interactive request.
+pub(crate) fn engine_timeout() -> Duration {
+    Duration::from_millis(count(&ENGINE_TIMEOUT).into())
+}
+
+/// Most ingest workers per database; 0 is none.
+pub(crate) fn ingest_workers() -> i32 {
+    INGEST_WORKERS.get()
+}
+
+/// Tries of a job.
+pub(crate) fn max_tries() -> i32 {
+    MAX_TRIES.get()
+}
+
+/// Whether workers merge segments.
+pub(crate) fn merge_enabled() -> bool {
+    MERGE_ENABLED.get()
+}
+
+/// Time between two looks at every database.
+pub(crate) fn launcher_naptime() -> Duration {
+    Duration::from_secs(count(&LAUNCHER_NAPTIME).into())
+}
+
+/// Default embedding model.
+pub(crate) fn embedding_model() -> String {
+    text(&EMBEDDING_MODEL)
+}
+
+/// Default reranking model; empty for none.
+pub(crate) fn rerank_model() -> String {
+    text(&RERANK_MODEL)
+}
+
+/// Device asked for.
+pub(crate) fn device() -> String {
+    text(&DEVICE)
+}
+
+/// The engine program.
+pub(crate) fn engine_path() -> PathBuf {
+    PathBuf::from(expanded(&text(&ENGINE_PATH)))
+}
+
+/// Folders of model folders, in the order of search.
+pub(crate) fn model_folders() -> Vec<String> {
+    text(&MODEL_PATH).split(':').map(str::trim).filter(|folder| !folder.is_empty()).map(expanded).collect()
+}
+
+/// The ONNX Runtime library.
+pub(crate) fn onnxruntime_path() -> String {
+    expanded(&text(&ONNXRUNTIME_PATH))
+}
+
+/// Threads for interactive work; 0 is all cores.
+pub(crate) fn threads() -> u32 {
+    count(&THREADS)
+}
+
+/// Threads for bulk work; 0 is half of the cores.
+pub(crate) fn bulk_threads() -> u32 {
+    count(&BULK_THREADS)
+}
+
+/// Memory limit of the engine, in MiB; 0 is none.
+pub(crate) fn engine_memory_limit() -> u32 {
+    count(&ENGINE_MEMORY_LIMIT)
+}
+
+/// Most waiting requests per lane.
+pub(crate) fn engine_queue_limit() -> u32 {
+    count(&ENGINE_QUEUE_LIMIT)
+}
+
+/// Size of the engine's caches, in MiB.
+pub(crate) fn cache_size() -> u32 {
+    count(&CACHE_SIZE)
+}
+
+/// Lifetime of a cached value, in seconds.
+pub(crate) fn cache_lifetime() -> u32 {
+    count(&CACHE_LIFETIME)
+}
+
+/// Whether anything beyond loopback may be called.
+pub(crate) fn allow_remote() -> bool {
+    ALLOW_REMOTE.get()
+}
+
+/// Base URL of the chat endpoint; `None` if there is none.
+pub(crate) fn llm_url() -> Option<String> {
+    Some(text(&LLM_URL)).filter(|url| !url.is_empty())
+}
+
+/// Model name for the chat endpoint.
+pub(crate) fn llm_model() -> String {
+    text(&LLM_MODEL)
+}
+
+/// File with the chat endpoint's key; `None` if it needs none.
+pub(crate) fn llm_api_key_file() -> Option<PathBuf> {
+    Some(text(&LLM_API_KEY_FILE)).filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+/// Time-out of one try at the chat endpoint.
+pub(crate) fn llm_timeout() -> Duration {
+    Duration::from_millis(count(&LLM_TIMEOUT).into())
+}
+
+/// Tries at the chat endpoint after the first.
+pub(crate) fn llm_retries() -> u32 {
+    count(&LLM_RETRIES)
+}
+
+/// `auto`, `require` or `off`.
+pub(crate) fn parse_sandbox() -> String {
+    text(&PARSE_SANDBOX)
+}
+
+/// Memory of the parse child, in MiB.
+pub(crate) fn parse_memory_limit() -> u32 {
+    count(&PARSE_MEMORY_LIMIT)
+}
+
+/// CPU seconds of the parse child.
+pub(crate) fn parse_cpu_limit() -> u32 {
+    count(&PARSE_CPU_LIMIT)
+}
+
+/// Path of the program that reads scans, if there is one.
+pub(crate) fn ocr_program() -> Option<String> {
+    Some(text(&OCR_PROGRAM)).filter(|path| !path.is_empty())
+}
+
+/// Seconds that it may take.
+pub(crate) fn ocr_timeout() -> u32 {
+    count(&OCR_TIMEOUT)
+}
+
+/// Most bytes of a document.
+pub(crate) fn max_document_bytes() -> u64 {
+    u64::from(count(&MAX_DOCUMENT_SIZE)) << 20
+}
+
+/// Replaces a leading `$libdir` or `$sharedir` by the server's own folder.
+fn expanded(path: &str) -> String {
+    for (word, folder) in
+        [("$libdir", server::library_folder as fn() -> String), ("$sharedir", server::share_folder)]
+    {
+        if let Some(rest) = path.strip_prefix(word)
+            && (rest.is_empty() || rest.starts_with('/'))
+        {
+            return folder() + rest;
+        }
+    }
+    path.to_owned()
+}

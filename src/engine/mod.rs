@@ -1,0 +1,220 @@
+//! The backend's client of the engine: one request, one reply, over the engine's socket.
+//!
+//! A wait for the engine ends at once upon cancel, `statement_timeout` or termination. Every request may be sent
+//! twice: if the engine dies in the middle, the supervisor starts another and the request is sent to that.
+
+mod connection;
+
+use crate::config;
+use crate::error::{Error, Result};
+use crate::pg::shared::{self, EnginePhase, EngineState};
+use crate::pg::{interrupts, server};
+use connection::{Connection, Lost};
+use rag_core::document::{ParsedDocument, PreparedDocument};
+use rag_wire::{
+    Call, Chat, Completion, Content, Embeddings, EngineStatus, Lane, ModelInfo, Prepare, Reply, Request,
+    TextRole,
+};
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+/// The engine's socket, relative to the data directory: where every backend and the engine work.
+pub(crate) const SOCKET: &str = "pgsql_tmp_rag_ext/engine.sock";
+
+/// How long a request waits for an engine that is being started.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Between two tries to connect.
+const STEP: Duration = Duration::from_millis(20);
+/// Added to a request's own deadline, so that it is the engine that tells of it.
+const GRACE: Duration = Duration::from_secs(5);
+/// Longest wait for bulk work, which has no deadline of its own.
+const BULK_LIMIT: Duration = Duration::from_secs(3600);
+
+thread_local! {
+    /// The connection between two requests. Whoever uses it takes it out, and puts it back after a whole reply
+    /// only: so an error in between, of whatever kind, closes it.
+    static IDLE: RefCell<Option<Connection>> = const { RefCell::new(None) };
+}
+
+/// Vectors for texts, in their order.
+pub(crate) fn embed(
+    model: Option<&str>,
+    role: TextRole,
+    texts: Vec<String>,
+    lane: Lane,
+    principals: &[String],
+) -> Result<Embeddings> {
+    let wanted = texts.len();
+    let call = Call::Embed { model: model.map(str::to_owned), role, texts };
+    match send(call, lane, principals)? {
+        Reply::Embeddings(embeddings)
+            if embeddings.values.len() == wanted * embeddings.dimension as usize =>
+        {
+            Ok(embeddings)
+        }
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Logits of passages for a query, in the order of the passages.
+pub(crate) fn rerank(
+    model: Option<&str>,
+    query: &str,
+    passages: Vec<String>,
+    principals: &[String],
+) -> Result<Vec<f32>> {
+    let wanted = passages.len();
+    let call = Call::Rerank { model: model.map(str::to_owned), query: query.to_owned(), passages };
+    match send(call, Lane::Interactive, principals)? {
+        Reply::Scores { scores, .. } if scores.len() == wanted => Ok(scores),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// A document, parsed and cut.
+pub(crate) fn prepare(prepare: Prepare, lane: Lane, principals: &[String]) -> Result<PreparedDocument> {
+    match send(Call::Prepare(prepare), lane, principals)? {
+        Reply::Prepared(document) => Ok(document),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// A document, parsed.
+pub(crate) fn parse(
+    content: Content,
+    media_type: Option<String>,
+    lane: Lane,
+    principals: &[String],
+) -> Result<ParsedDocument> {
+    match send(Call::Parse { content, media_type }, lane, principals)? {
+        Reply::Parsed(document) => Ok(document),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// One completion by the configured chat endpoint.
+pub(crate) fn chat(chat: Chat, principals: &[String]) -> Result<Completion> {
+    match send(Call::Chat(chat), Lane::Interactive, principals)? {
+        Reply::Completion(completion) => Ok(completion),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// The models that the engine found.
+pub(crate) fn models() -> Result<Vec<ModelInfo>> {
+    match send(Call::Models, Lane::Interactive, &[])? {
+        Reply::Models(models) => Ok(models),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// The engine's health, load and counters.
+pub(crate) fn status() -> Result<EngineStatus> {
+    match send(Call::Status, Lane::Interactive, &[])? {
+        Reply::Status(status) => Ok(status),
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn send(call: Call, lane: Lane, principals: &[String]) -> Result<Reply> {
+    let deadline = match (&call, lane) {
+        (Call::Chat(_), _) => Some(config::llm_timeout() * (config::llm_retries() + 1) + GRACE),
+        (_, Lane::Interactive) => Some(config::engine_timeout()),
+        (_, Lane::Bulk) => None,
+    };
+    let deadline_ms = deadline.map(|deadline| u32::try_from(deadline.as_millis()).unwrap_or(u32::MAX));
+    self::call(&Request { lane, principals: principals.to_vec(), deadline_ms, call })
+}
+
+/// Sends a request and waits for its reply. A failure that the engine tells of is an error of its own code.
+///
+/// 55000: the library is not preloaded, or the engine speaks another protocol. 58000: the engine cannot be
+/// reached, or died twice over this request. 54000: the request is too long to send. 57014: no reply in time.
+pub(crate) fn call(request: &Request) -> Result<Reply> {
+    if !shared::is_available() {
+        return Err(Error::not_ready("rag_ext must be loaded via \"shared_preload_libraries\"")
+            .hint("Add rag_ext to shared_preload_libraries and restart the server."));
+    }
+    let frame = rag_wire::encode(request).map_err(|error| match error {
+        rag_wire::FrameError::TooLong(bytes) => Error::limit(format!(
+            "request of {bytes} bytes exceeds the limit of {} bytes",
+            rag_wire::MAX_FRAME_BYTES
+        )),
+        other => Error::internal(format!("request cannot be encoded: {other}")),
+    })?;
+    let limit = request.deadline_ms.map_or(BULK_LIMIT, |ms| Duration::from_millis(ms.into()) + GRACE);
+    let deadline = Instant::now() + limit;
+
+    let mut connection = IDLE.take();
+    let mut deaths = 0;
+    loop {
+        let kept = connection.is_some();
+        let mut open = match connection.take() {
+            Some(open) => open,
+            None => connect(deadline)?,
+        };
+        match open.exchange::<Reply>(&frame, deadline) {
+            Ok(reply) => {
+                IDLE.set(Some(open));
+                return match reply {
+                    Reply::Failed(failure) => Err(failure.into()),
+                    reply => Ok(reply),
+                };
+            }
+            // A kept connection may have been closed long ago: that says nothing about this request.
+            Err(Lost::Closed(_)) if kept => {}
+            Err(Lost::Closed(_)) if deaths == 0 => deaths += 1,
+            Err(Lost::Closed(reason)) => {
+                return Err(Error::engine_down("the engine ended while it worked on a request")
+                    .detail(reason)
+                    .hint("The server's log tells why. The engine is started again by itself."));
+            }
+            Err(Lost::Failed(error)) => return Err(error),
+        }
+    }
+}
+
+/// A new connection, waiting for an engine that is about to be there.
+fn connect(deadline: Instant) -> Result<Connection> {
+    let patience = deadline.min(Instant::now() + PATIENCE);
+    loop {
+        let reason = match Connection::open(SOCKET, deadline) {
+            Ok(connection) => return Ok(connection),
+            Err(Lost::Failed(error)) => return Err(error),
+            Err(Lost::Closed(reason)) => reason,
+        };
+        let state = shared::engine_state();
+        if Instant::now() >= patience || state.as_ref().is_some_and(|state| is_hopeless(state, patience)) {
+            return Err(unreachable_engine(state, reason));
+        }
+        interrupts::pause(STEP);
+    }
+}
+
+/// Whether the supervisor will not have tried again by then.
+fn is_hopeless(state: &EngineState, patience: Instant) -> bool {
+    let left =
+        i64::try_from(patience.saturating_duration_since(Instant::now()).as_micros()).unwrap_or(i64::MAX);
+    state.phase == EnginePhase::Down && state.retry_at.is_some_and(|at| at > server::now() + left)
+}
+
+fn unreachable_engine(state: Option<EngineState>, reason: String) -> Error {
+    // What the supervisor noted may name paths, which are for superusers.
+    let noted = state.and_then(|state| state.last_error).filter(|_| server::user_is_superuser());
+    Error::engine_down("the rag_ext engine cannot be reached")
+        .detail(noted.unwrap_or(reason))
+        .hint("SELECT rag_status() and the server's log tell more. The engine is started again by itself.")
+}
+
+fn unexpected(reply: &Reply) -> Error {
+    let kind = match reply {
+        Reply::Status(_) => "a status",
+        Reply::Models(_) => "a list of models",
+        Reply::Embeddings(_) => "vectors",
+        Reply::Scores { .. } => "scores",
+        Reply::Prepared(_) | Reply::Parsed(_) => "a document",
+        Reply::Completion(_) => "a completion",
+        Reply::Failed(_) => "a failure",
+    };
+    Error::internal(format!("the engine answered with {kind} that does not fit the request"))
+}

@@ -1,0 +1,174 @@
+//! The one error type of the extension: a SQLSTATE, a message, a detail and a hint.
+//!
+//! Functions of `api/` return `Result<T, ErrorReport>`, the only form in which pgrx keeps all four; `?`
+//! converts. Messages are lower-case and name the value and the limit; at most 64 characters of a user's
+//! value are repeated, see [`excerpt`].
+
+use crate::pg::ErrorReport;
+use pgrx::prelude::PgSqlErrorCode;
+use rag_core::option::{OptionError, OptionErrorKind};
+use rag_wire::{Failure, FailureCode};
+
+/// Result of everything below `api/`.
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong, in the terms of Postgres.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Error {
+    pub(crate) code: PgSqlErrorCode,
+    pub(crate) message: String,
+    pub(crate) detail: Option<String>,
+    pub(crate) hint: Option<String>,
+    /// Whether the detail may name paths of the server, which are for superusers.
+    pub(crate) has_private_detail: bool,
+}
+
+impl Error {
+    pub(crate) fn new(code: PgSqlErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), detail: None, hint: None, has_private_detail: false }
+    }
+
+    /// 22023: an argument makes no sense.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
+    }
+
+    /// 22004: an argument must not be null.
+    pub(crate) fn null(argument: &str) -> Self {
+        Self::new(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, format!("{argument} must not be null"))
+    }
+
+    /// 42704: no such thing, or none that the caller may see.
+    pub(crate) fn missing(message: impl Into<String>) -> Self {
+        Self::new(PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT, message)
+    }
+
+    /// 42501: not allowed.
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message)
+    }
+
+    /// 54000: over a limit.
+    pub(crate) fn limit(message: impl Into<String>) -> Self {
+        Self::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
+    }
+
+    /// 55000: something that must be there first is not.
+    pub(crate) fn not_ready(message: impl Into<String>) -> Self {
+        Self::new(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+    }
+
+    /// 58000: the engine cannot be reached.
+    pub(crate) fn engine_down(message: impl Into<String>) -> Self {
+        Self::new(PgSqlErrorCode::ERRCODE_SYSTEM_ERROR, message)
+    }
+
+    /// XX001: stored bytes are damaged.
+    pub(crate) fn damaged(message: impl Into<String>) -> Self {
+        Self::new(PgSqlErrorCode::ERRCODE_DATA_CORRUPTED, message)
+    }
+
+    /// XX000: a bug.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message)
+    }
+
+    pub(crate) fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// One line for a job's error column or a diagnostics row.
+    pub(crate) fn one_line(&self) -> String {
+        match &self.detail {
+            Some(detail) => format!("{}: {detail}", self.message),
+            None => self.message.clone(),
+        }
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Error> for ErrorReport {
+    fn from(error: Error) -> Self {
+        let mut report = ErrorReport::new(error.code, error.message, "rag_ext");
+        if let Some(detail) = error.detail {
+            report = report.set_detail(detail);
+        }
+        if let Some(hint) = error.hint {
+            report = report.set_hint(hint);
+        }
+        report
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        use PgSqlErrorCode as Code;
+        let code = match failure.code {
+            FailureCode::InvalidArgument => Code::ERRCODE_INVALID_PARAMETER_VALUE,
+            FailureCode::UnknownModel => Code::ERRCODE_UNDEFINED_OBJECT,
+            FailureCode::NotLoaded => Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            FailureCode::Unsupported => Code::ERRCODE_FEATURE_NOT_SUPPORTED,
+            FailureCode::NotParsable => Code::ERRCODE_DATA_EXCEPTION,
+            FailureCode::LimitExceeded => Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            FailureCode::QueueFull => Code::ERRCODE_INSUFFICIENT_RESOURCES,
+            FailureCode::Deadline => Code::ERRCODE_QUERY_CANCELED,
+            FailureCode::NotAllowed => Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+            FailureCode::Provider => Code::ERRCODE_SYSTEM_ERROR,
+            FailureCode::Internal => Code::ERRCODE_INTERNAL_ERROR,
+        };
+        let has_private_detail = matches!(
+            failure.code,
+            FailureCode::UnknownModel | FailureCode::NotLoaded | FailureCode::Internal
+        );
+        Self {
+            code,
+            message: failure.message,
+            detail: failure.detail,
+            hint: failure.hint,
+            has_private_detail,
+        }
+    }
+}
+
+impl From<OptionError> for Error {
+    fn from(error: OptionError) -> Self {
+        let code = match error.kind {
+            OptionErrorKind::Invalid => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            OptionErrorKind::LimitExceeded => PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        };
+        Self {
+            code,
+            message: error.message,
+            detail: error.detail,
+            hint: error.hint,
+            has_private_detail: false,
+        }
+    }
+}
+
+impl From<rag_bm25::Error> for Error {
+    fn from(error: rag_bm25::Error) -> Self {
+        Self::damaged(format!("keyword segment cannot be used: {error}"))
+    }
+}
+
+/// At most 64 characters of a user's value, for an error message.
+pub(crate) fn excerpt(value: &str) -> String {
+    match value.char_indices().nth(64) {
+        Some((end, _)) => format!("{}…", &value[..end]),
+        None => value.to_owned(),
+    }
+}

@@ -1,0 +1,248 @@
+//! One document: parse and embed it (the engine's work, no transaction needed), then write the results (one
+//! transaction for a batch of documents of one domain).
+
+use super::extract::FoundMetadata;
+use crate::engine;
+use crate::error::{Error, Result};
+use crate::storage::collection::Collection;
+use crate::storage::document::{self, Completed, StoredDocument};
+use crate::storage::embedding::{self, Space};
+use crate::storage::{Id, chunk, job, model_change, segment};
+use pgrx::PgSqlErrorCode;
+use rag_core::chunk::indexed_title;
+use rag_core::chunking::ChunkOptions;
+use rag_core::document::PreparedDocument;
+use rag_core::option::OptionReader;
+use rag_wire::{Lane, Prepare, TextRole};
+use std::collections::{HashMap, HashSet};
+
+/// Texts of one request to the engine: few enough for the bulk lane to stay fair, enough to fill a batch.
+pub(crate) const TEXTS_PER_REQUEST: usize = 16;
+
+/// Vectors of passages, in their order, by one request.
+pub(crate) fn embed_passages(
+    model: &str,
+    texts: Vec<String>,
+    lane: Lane,
+    owner: &str,
+) -> Result<Vec<Vec<f32>>> {
+    let asked = texts.len();
+    let answer = engine::embed(Some(model), TextRole::Passage, texts, lane, &[owner.to_owned()])?;
+    let rows = answer.values.chunks_exact(answer.dimension.max(1) as usize);
+    if rows.len() != asked {
+        return Err(Error::internal(format!("{} vectors came for {asked} texts", rows.len())));
+    }
+    Ok(rows.map(<[f32]>::to_vec).collect())
+}
+
+/// How a collection with these options cuts its documents: `{"chunking": {…}}`.
+pub(crate) fn collection_chunking(options: &serde_json::Value) -> Result<ChunkOptions> {
+    let mut reader = OptionReader::new(options, "rag_create_collection")?;
+    let chunking = match reader.object("chunking")? {
+        Some(chunking) => ChunkOptions::from_json(chunking)?,
+        None => ChunkOptions::default(),
+    };
+    reader.finish()?;
+    Ok(chunking)
+}
+
+/// A document that only has to be written.
+pub(crate) struct ProcessedDocument {
+    pub(crate) document: StoredDocument,
+    prepared: PreparedDocument,
+    hashes: Vec<[u8; 32]>,
+    /// Vectors by hash of the embedded text.
+    vectors: HashMap<[u8; 32], String>,
+    dimension: u32,
+    embedded: usize,
+    found: FoundMetadata,
+}
+
+impl ProcessedDocument {
+    /// Number of chunks.
+    pub(crate) fn chunks(&self) -> usize {
+        self.prepared.chunks.len()
+    }
+}
+
+/// A parsed and chunked document, with what the database knows of its vectors still to be asked.
+pub(crate) struct PreparedWork {
+    document: StoredDocument,
+    prepared: PreparedDocument,
+    hashes: Vec<[u8; 32]>,
+    found: FoundMetadata,
+}
+
+/// Parses and chunks a document, and finds its metadata. It is cut for the model to come, where there is one, so
+/// that the chunks fit it.
+pub(crate) fn prepare(document: StoredDocument, collection: &Collection, lane: Lane) -> Result<PreparedWork> {
+    let chunking = collection_chunking(&collection.options)?;
+    let prepare = |model: &str| {
+        engine::prepare(
+            Prepare {
+                content: document.content.clone(),
+                media_type: document.media_type.clone(),
+                title: document.title.clone(),
+                model: Some(model.to_owned()),
+                language: Some(collection.language.clone()),
+                chunking: chunking.clone(),
+            },
+            lane,
+            std::slice::from_ref(&document.owner),
+        )
+    };
+    let prepared = match &collection.next_model {
+        None => prepare(&collection.model)?,
+        Some(next) => match prepare(next) {
+            // A model to come that cannot be used holds up its change, not the documents.
+            Err(error)
+                if matches!(
+                    error.code,
+                    PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT
+                        | PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE
+                ) =>
+            {
+                prepare(&collection.model)?
+            }
+            prepared => prepared?,
+        },
+    };
+    let hashes = chunk::hashes(&prepared);
+    let found = FoundMetadata::of(&document, &prepared.parsed);
+    Ok(PreparedWork { document, prepared, hashes, found })
+}
+
+impl PreparedWork {
+    /// Number of chunks.
+    pub(crate) fn chunks(&self) -> usize {
+        self.prepared.chunks.len()
+    }
+
+    /// Vectors of equal texts that the domain already has. Needs a transaction.
+    pub(crate) fn known_vectors(&self, model: &str) -> Result<HashMap<[u8; 32], String>> {
+        let Some(space) = embedding::space(model)? else { return Ok(HashMap::new()) };
+        let found = embedding::by_hash(self.document.domain, space, &self.hashes)?;
+        Ok(found.into_iter().filter_map(|(hash, v)| Some((<[u8; 32]>::try_from(hash).ok()?, v))).collect())
+    }
+
+    /// Embeds the texts that are new to the domain.
+    pub(crate) fn embed(
+        self,
+        mut vectors: HashMap<[u8; 32], String>,
+        model: &str,
+        lane: Lane,
+    ) -> Result<ProcessedDocument> {
+        let mut missing: Vec<([u8; 32], String)> = Vec::new();
+        let mut seen: HashSet<[u8; 32]> = HashSet::new();
+        for (chunk, hash) in self.prepared.chunks.iter().zip(&self.hashes) {
+            if !vectors.contains_key(hash) && seen.insert(*hash) {
+                missing.push((*hash, self.prepared.embedded_text(chunk)));
+            }
+        }
+        let embedded = missing.len();
+        let mut dimension = vectors.values().next().map_or(0, |v| v.matches(',').count() as u32 + 1);
+        for batch in missing.chunks(TEXTS_PER_REQUEST) {
+            let texts = batch.iter().map(|(_, text)| text.clone()).collect();
+            let rows = embed_passages(model, texts, lane, &self.document.owner)?;
+            for ((hash, _), row) in batch.iter().zip(&rows) {
+                dimension = row.len() as u32;
+                vectors.insert(*hash, embedding::vector_text(row));
+            }
+        }
+        Ok(ProcessedDocument {
+            document: self.document,
+            prepared: self.prepared,
+            hashes: self.hashes,
+            vectors,
+            dimension,
+            embedded,
+            found: self.found,
+        })
+    }
+}
+
+/// What writing a batch came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// Documents that are done now.
+    pub(crate) done: Vec<Id>,
+    /// Documents that changed meanwhile, or that somebody is changing.
+    pub(crate) stale: Vec<Id>,
+}
+
+/// Writes documents of one domain with their chunks, vectors and one keyword segment: all visible with the
+/// commit, or none. Elevated.
+pub(crate) fn write(domain: Id, collection: &Collection, batch: &[&ProcessedDocument]) -> Result<Written> {
+    let mut written = Written::default();
+    if model_change::lock_model(collection.id)?.as_ref() != Some(&collection.model) {
+        // Embedded by what is no longer the collection's model.
+        written.stale = batch.iter().map(|processed| processed.document.id).collect();
+        return Ok(written);
+    }
+    let mut entries: Vec<(Id, String, String)> = Vec::new();
+    let dimension = batch.iter().map(|d| d.dimension).max().unwrap_or(0);
+    let space =
+        if dimension > 0 { Some(embedding::ensure_space(&collection.model, dimension)?) } else { None };
+    for processed in batch {
+        let StoredDocument { id, version, .. } = processed.document;
+        if !document::lock_version(domain, id, version)? {
+            written.stale.push(id);
+            continue;
+        }
+        write_one(domain, space, processed, &mut entries)?;
+        written.done.push(id);
+    }
+    if !entries.is_empty() {
+        let language = rag_bm25::Language::from_name(&collection.language)
+            .ok_or_else(|| Error::invalid(format!("unknown language \"{}\"", collection.language)))?;
+        let bytes = rag_bm25::build(
+            language,
+            entries.iter().map(|(id, title, body)| rag_bm25::Entry { id: *id, title, body }),
+        )?;
+        segment::insert(domain, &collection.language, entries.len() as u32, &bytes)?;
+    }
+    Ok(written)
+}
+
+fn write_one(
+    domain: Id,
+    space: Option<Space>,
+    processed: &ProcessedDocument,
+    entries: &mut Vec<(Id, String, String)>,
+) -> Result<()> {
+    let StoredDocument { id, version, title, .. } = &processed.document;
+    let prepared = &processed.prepared;
+    let shown_title = title.as_deref().or(prepared.parsed.title.as_deref()).unwrap_or_default();
+    let replaced = chunk::replace(domain, *id, shown_title, prepared, &processed.hashes)?;
+    if let Some(space) = space {
+        // The new ones, and those that a restore or another model left without.
+        let missing = embedding::missing(domain, space, &replaced.ids)?;
+        let vectors = missing
+            .iter()
+            .map(|index| processed.vectors.get(&processed.hashes[*index]).cloned())
+            .collect::<Option<Vec<String>>>()
+            .ok_or_else(|| Error::internal("a chunk has no vector"))?;
+        let ids: Vec<Id> = missing.iter().map(|index| replaced.ids[*index]).collect();
+        embedding::insert(domain, space, &ids, vectors)?;
+    }
+    for index in &replaced.inserted {
+        let part = &prepared.chunks[*index];
+        let headings = &prepared.sections[part.section].header_path;
+        let title = indexed_title(shown_title, headings, &part.context);
+        entries.push((replaced.ids[*index], title, prepared.chunk_text(part).to_owned()));
+    }
+    document::complete(
+        domain,
+        *id,
+        Completed {
+            text: &prepared.parsed.text,
+            title: prepared.parsed.title.as_deref(),
+            media_type: &prepared.parsed.media_type,
+            chunks: prepared.chunks.len(),
+            file_metadata: processed.found.file.clone(),
+            extracted: processed.found.extracted.clone(),
+            uploaded_at: &processed.document.uploaded_at,
+        },
+    )?;
+    job::finish(domain, *id, *version, prepared.chunks.len(), processed.embedded)
+}

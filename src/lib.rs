@@ -1,0 +1,32 @@
+//! Retrieval-augmented generation inside Postgres.
+//!
+//! Layers, imports pointing down: `api` → `answer`, `ingest` → `search` → `engine`, `storage` → `pg`. See
+//! ARCHITECTURE.md.
+
+use pgrx::prelude::*;
+
+mod answer;
+mod api;
+mod attach;
+mod config;
+mod engine;
+mod error;
+mod ingest;
+mod pg;
+mod search;
+mod storage;
+mod workers;
+
+pgrx::pg_module_magic!(name, version);
+
+/// Registers settings and, where the library is preloaded, shared memory and background workers.
+#[allow(non_snake_case)]
+#[pg_guard]
+pub extern "C-unwind" fn _PG_init() {
+    config::register();
+    if pg::server::is_preloading() {
+        pg::shared::reserve();
+        pg::closing::install();
+        workers::register();
+    }
+}

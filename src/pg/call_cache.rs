@@ -1,0 +1,115 @@
+//! What one call asks many times and cannot change under it: who the caller is, and which domains he may read.
+//!
+//! Policies ask for both once per table and statement. Between an [`enter`] and the end of its scope the first
+//! answer is kept, for one user, transaction and snapshot; outside of a call nothing is, so that policies that an
+//! administrator adds, about a setting of the session for instance, hold from one statement to the next.
+
+use crate::error::Result;
+use pgrx::pg_sys;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Under which circumstances an answer was found.
+#[derive(Clone, PartialEq, Eq)]
+struct Circumstances {
+    user: pg_sys::Oid,
+    outer_user: pg_sys::Oid,
+    transaction_start: i64,
+    subtransaction: u32,
+    /// Oldest running and next transaction, transactions ended so far, and the command within one's own.
+    snapshot: Option<(u32, u32, u64, u32)>,
+    user_id: Option<String>,
+}
+
+impl Circumstances {
+    fn now() -> Self {
+        // SAFETY: reads variables of the backend; the active snapshot, if there is one, outlives this function.
+        unsafe {
+            let snapshot = pg_sys::ActiveSnapshotSet().then(|| {
+                let active = &*pg_sys::GetActiveSnapshot();
+                let (oldest, next) = (active.xmin.into_inner(), active.xmax.into_inner());
+                (oldest, next, active.snapXactCompletionCount, active.curcid)
+            });
+            Self {
+                user: pg_sys::GetUserId(),
+                outer_user: pg_sys::GetOuterUserId(),
+                transaction_start: pg_sys::GetCurrentTransactionStartTimestamp(),
+                subtransaction: pg_sys::GetCurrentSubTransactionId(),
+                snapshot,
+                user_id: crate::config::user_id(),
+            }
+        }
+    }
+}
+
+/// The last answer to one question.
+struct Answer<T> {
+    found_under: Circumstances,
+    value: Rc<T>,
+}
+
+#[derive(Default)]
+struct Cache {
+    calls: usize,
+    principals: Option<Answer<Vec<String>>>,
+    domains: Option<Answer<Vec<pgrx::Uuid>>>,
+}
+
+thread_local! {
+    static CACHE: RefCell<Cache> = RefCell::new(Cache::default());
+}
+
+/// A call; answers are kept until the outermost one ends.
+pub(crate) struct Call;
+
+/// Begins a call.
+pub(crate) fn enter() -> Call {
+    CACHE.with_borrow_mut(|cache| cache.calls += 1);
+    Call
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        CACHE.with_borrow_mut(|cache| {
+            cache.calls -= 1;
+            if cache.calls == 0 {
+                *cache = Cache::default();
+            }
+        });
+    }
+}
+
+/// The caller's principals; `find` finds them.
+pub(crate) fn principals(find: impl FnOnce() -> Result<Vec<String>>) -> Result<Rc<Vec<String>>> {
+    kept(|cache| &mut cache.principals, find)
+}
+
+/// The domains that the caller may read; `find` finds them.
+pub(crate) fn readable_domains(
+    find: impl FnOnce() -> Result<Vec<pgrx::Uuid>>,
+) -> Result<Rc<Vec<pgrx::Uuid>>> {
+    kept(|cache| &mut cache.domains, find)
+}
+
+fn kept<T>(
+    place: impl Fn(&mut Cache) -> &mut Option<Answer<T>>,
+    find: impl FnOnce() -> Result<T>,
+) -> Result<Rc<T>> {
+    if CACHE.with_borrow(|cache| cache.calls == 0) {
+        return find().map(Rc::new);
+    }
+    let now = Circumstances::now();
+    let known = CACHE.with_borrow_mut(|cache| match place(cache) {
+        Some(answer) if answer.found_under == now => Some(Rc::clone(&answer.value)),
+        _ => None,
+    });
+    if let Some(value) = known {
+        return Ok(value);
+    }
+    // `find` may ask for the other answer, so nothing is borrowed here.
+    let value = Rc::new(find()?);
+    CACHE.with_borrow_mut(|cache| {
+        *place(cache) = Some(Answer { found_under: now, value: Rc::clone(&value) });
+    });
+    Ok(value)
+}

@@ -1,0 +1,39 @@
+//! The list of databases, read without being connected to one.
+
+use pgrx::pg_sys;
+
+/// OIDs of the databases that take connections and are no templates. Call in a transaction.
+pub(crate) fn list() -> Vec<u32> {
+    let mut databases = Vec::new();
+    // SAFETY: runs in a transaction of a process that is connected to the shared catalogs; the scan's own
+    // snapshot is registered by it; each row is read before the next one is fetched, and the row type is that
+    // of the catalog, whose columns used here are never null.
+    unsafe {
+        let relation = pg_sys::table_open(
+            pg_sys::Oid::from(pg_sys::DatabaseRelationId.to_u32()),
+            pg_sys::AccessShareLock as i32,
+        );
+        let scan = pg_sys::systable_beginscan(
+            relation,
+            pg_sys::InvalidOid,
+            false,
+            std::ptr::null_mut(),
+            0,
+            std::ptr::null_mut(),
+        );
+        loop {
+            let row = pg_sys::systable_getnext(scan);
+            if row.is_null() {
+                break;
+            }
+            let database = pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_database>();
+            // A connection limit of -2 marks a database whose removal was interrupted.
+            if (*database).datallowconn && !(*database).datistemplate && (*database).datconnlimit != -2 {
+                databases.push((*database).oid.to_u32());
+            }
+        }
+        pg_sys::systable_endscan(scan);
+        pg_sys::table_close(relation, pg_sys::AccessShareLock as i32);
+    }
+    databases
+}

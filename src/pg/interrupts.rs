@@ -1,0 +1,120 @@
+//! Waiting in a backend for a socket, for a time or for both, such that cancel, `statement_timeout` and
+//! termination end the wait at once.
+//!
+//! An interrupt is a Postgres error: it unwinds the Rust stack, so whatever the caller holds is dropped.
+
+use crate::error::Result;
+use pgrx::pg_sys;
+use std::cell::RefCell;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+/// What a socket is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    Readable,
+    Writable,
+}
+
+/// Between two questions whether work is still wanted.
+const QUESTION: Duration = Duration::from_secs(1);
+
+type Question = Box<dyn Fn() -> Result<()>>;
+
+thread_local! {
+    static STILL_WANTED: RefCell<Option<Question>> = const { RefCell::new(None) };
+}
+
+/// Runs `work`. While it waits for a socket, `still_wanted` is asked whenever the wait is interrupted and at least
+/// once a second; its error ends the wait. For background work, which nobody cancels by a signal.
+pub(crate) fn while_wanted<T>(
+    still_wanted: impl Fn() -> Result<()> + 'static,
+    work: impl FnOnce() -> T,
+) -> T {
+    struct Reset;
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            STILL_WANTED.take();
+        }
+    }
+    STILL_WANTED.set(Some(Box::new(still_wanted)));
+    let _reset = Reset;
+    work()
+}
+
+/// The error of [`while_wanted`], if the work that waits is not wanted any more.
+pub(crate) fn check_wanted() -> Result<()> {
+    STILL_WANTED.with_borrow(|question| question.as_ref().map_or(Ok(()), |ask| ask()))
+}
+
+/// Raises the error of a pending interrupt, if there is one.
+pub(crate) fn check() {
+    pg_sys::check_for_interrupts!();
+}
+
+/// Waits until the socket is ready, something set this process's latch, or the time is over. True if the
+/// socket is ready; false may come early.
+pub(crate) fn wait_for_socket(socket: BorrowedFd<'_>, readiness: Readiness, at_most: Duration) -> bool {
+    let at_most = if STILL_WANTED.with_borrow(Option::is_some) { at_most.min(QUESTION) } else { at_most };
+    let wanted = match readiness {
+        Readiness::Readable => pg_sys::WL_SOCKET_READABLE,
+        Readiness::Writable => pg_sys::WL_SOCKET_WRITEABLE,
+    };
+    wait(Some(socket), wanted, at_most) & wanted != 0
+}
+
+/// Waits until something set this process's latch or the time is over.
+pub(crate) fn pause(at_most: Duration) {
+    wait(None, 0, at_most);
+}
+
+fn wait(socket: Option<BorrowedFd<'_>>, wanted: u32, at_most: Duration) -> u32 {
+    check();
+    let events = wanted | pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+    let milliseconds = at_most.as_micros().div_ceil(1000).min(i32::MAX as u128);
+    // SAFETY: `MyLatch` is this process's own latch from its start to its end, and the borrowed descriptor is
+    // open for the length of the call.
+    let happened = unsafe {
+        pg_sys::WaitLatchOrSocket(
+            pg_sys::MyLatch,
+            events as i32,
+            socket.map_or(pg_sys::PGINVALID_SOCKET, |socket| socket.as_raw_fd()),
+            milliseconds as _,
+            pg_sys::PG_WAIT_EXTENSION,
+        )
+    } as u32;
+    if happened & pg_sys::WL_LATCH_SET != 0 {
+        // SAFETY: the latch is this process's own.
+        unsafe { pg_sys::ResetLatch(pg_sys::MyLatch) };
+        check();
+    }
+    happened
+}
+
+/// `TimeoutId` of `statement_timeout`, the same in all majors.
+const STATEMENT_TIMEOUT: std::ffi::c_int = 3;
+
+// Not among the bindings.
+unsafe extern "C-unwind" {
+    fn enable_timeout_after(timeout: std::ffi::c_int, milliseconds: std::ffi::c_int);
+    fn disable_timeout(timeout: std::ffi::c_int, keep_indicator: bool);
+}
+
+/// Runs `work` in a worker for at most this long; then it ends with SQLSTATE 57014, as by `statement_timeout`, which
+/// itself only holds for statements of clients.
+pub(crate) fn within<T>(at_most: Duration, work: impl FnOnce() -> T) -> T {
+    struct Limit;
+    impl Drop for Limit {
+        fn drop(&mut self) {
+            // SAFETY: changes the process's own timers and raises nothing, so it may run while an error unwinds.
+            unsafe { disable_timeout(STATEMENT_TIMEOUT, false) };
+        }
+    }
+    // SAFETY: the timeout is registered in every process that is connected to a database, and its handler only
+    // asks for the cancellation of what runs.
+    unsafe {
+        enable_timeout_after(STATEMENT_TIMEOUT, i32::try_from(at_most.as_millis()).unwrap_or(i32::MAX));
+    }
+    let _limit = Limit;
+    work()
+}

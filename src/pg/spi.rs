@@ -1,0 +1,181 @@
+//! Statements: prepared once per backend, run under the caller's snapshot.
+//!
+//! pgrx's own SPI takes a new snapshot per statement once the transaction has written, so one call would see
+//! several states. Here [`read`] runs under the active snapshot; [`write`](fn@write) sees what came before in
+//! the transaction and takes a new one.
+
+use crate::error::{Error, Result};
+use pgrx::pg_sys;
+use pgrx::{FromDatum, IntoDatum};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::rc::Rc;
+
+/// An argument of a statement.
+pub(crate) struct Arg {
+    oid: pg_sys::Oid,
+    datum: Option<pg_sys::Datum>,
+}
+
+impl<T: IntoDatum> From<T> for Arg {
+    fn from(value: T) -> Self {
+        Self { oid: T::type_oid(), datum: value.into_datum() }
+    }
+}
+
+/// One row of a result; columns count from 1.
+pub(crate) struct Row {
+    tuple: pg_sys::HeapTuple,
+    descriptor: pg_sys::TupleDesc,
+}
+
+impl Row {
+    /// The value of a column, or `None` if it is null.
+    pub(crate) fn get<T: FromDatum>(&self, column: i32) -> Option<T> {
+        let mut is_null = false;
+        // SAFETY: tuple and descriptor belong to the SPI result that outlives the row callback; the type is that
+        // of the statement, which stands beside the call.
+        unsafe {
+            let datum = pg_sys::SPI_getbinval(self.tuple, self.descriptor, column, &mut is_null);
+            T::from_polymorphic_datum(datum, is_null, pg_sys::SPI_gettypeid(self.descriptor, column))
+        }
+    }
+
+    /// The value of a column that cannot be null.
+    pub(crate) fn require<T: FromDatum>(&self, column: i32) -> Result<T> {
+        self.get(column).ok_or_else(|| Error::internal(format!("column {column} is unexpectedly null")))
+    }
+}
+
+/// An SPI connection that ends with its scope. After an error the end of the (sub)transaction closes it.
+struct Connection;
+
+impl Connection {
+    fn open() -> Result<Self> {
+        // SAFETY: called on the backend's main thread within a transaction.
+        match unsafe { pg_sys::SPI_connect() } {
+            code if code == pg_sys::SPI_OK_CONNECT as i32 => Ok(Self),
+            code => Err(Error::internal(format!("SPI_connect returned {code}"))),
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: `open` connected at this nesting level.
+            unsafe { pg_sys::SPI_finish() };
+        }
+    }
+}
+
+/// Text and argument types of a statement.
+type PlanKey = (Rc<str>, Vec<u32>);
+
+thread_local! {
+    static PLANS: RefCell<HashMap<PlanKey, pg_sys::SPIPlanPtr>> = RefCell::new(HashMap::new());
+}
+
+/// A plan that ends with the SPI connection, for statements that are put together by the caller's wishes.
+fn plan_once(sql: &str, args: &[Arg], options: i32) -> Result<pg_sys::SPIPlanPtr> {
+    let text = CString::new(sql).map_err(|_| Error::internal("statement contains a NUL byte"))?;
+    let mut oids: Vec<pg_sys::Oid> = args.iter().map(|a| a.oid).collect();
+    // SAFETY: SPI is connected; `oids` is as long as said.
+    let plan =
+        unsafe { pg_sys::SPI_prepare_cursor(text.as_ptr(), oids.len() as i32, oids.as_mut_ptr(), options) };
+    if plan.is_null() { Err(Error::internal("statement cannot be prepared")) } else { Ok(plan) }
+}
+
+fn plan(sql: &str, args: &[Arg]) -> Result<pg_sys::SPIPlanPtr> {
+    let key = (Rc::from(sql), args.iter().map(|a| a.oid.to_u32()).collect::<Vec<_>>());
+    if let Some(plan) = PLANS.with_borrow(|plans| plans.get(&key).copied()) {
+        return Ok(plan);
+    }
+    // One plan for all arguments: planning anew, with all policies, would cost more than running.
+    let plan = plan_once(sql, args, pg_sys::CURSOR_OPT_GENERIC_PLAN as i32)?;
+    // SAFETY: the plan was just prepared. A kept plan lives until the backend ends, and Postgres replans it when
+    // tables, policies or the role change.
+    if unsafe { pg_sys::SPI_keepplan(plan) } != 0 {
+        return Err(Error::internal("a plan cannot be kept"));
+    }
+    PLANS.with_borrow_mut(|plans| plans.insert(key, plan));
+    Ok(plan)
+}
+
+struct Mode {
+    read_only: bool,
+    keep_plan: bool,
+}
+
+fn execute<R>(
+    sql: &str,
+    args: Vec<Arg>,
+    mode: Mode,
+    mut each: impl FnMut(&Row) -> Result<R>,
+) -> Result<Vec<R>> {
+    let _connection = Connection::open()?;
+    let plan = if mode.keep_plan { plan(sql, &args)? } else { plan_once(sql, &args, 0)? };
+    let mut values: Vec<pg_sys::Datum> =
+        args.iter().map(|a| a.datum.unwrap_or(pg_sys::Datum::from(0usize))).collect();
+    let nulls: Vec<std::ffi::c_char> =
+        args.iter().map(|a| if a.datum.is_some() { b' ' } else { b'n' } as std::ffi::c_char).collect();
+    // SAFETY: the plan was prepared for exactly these argument types; values and nulls are as long as they are.
+    // The result table lives until SPI_finish, which runs after the loop.
+    unsafe {
+        let code = pg_sys::SPI_execute_plan(plan, values.as_mut_ptr(), nulls.as_ptr(), mode.read_only, 0);
+        if code < 0 {
+            return Err(Error::internal(format!("SPI_execute_plan returned {code}")));
+        }
+        let table = pg_sys::SPI_tuptable;
+        if table.is_null() {
+            return Ok(Vec::new());
+        }
+        let count = (*table).numvals as usize;
+        let mut rows = Vec::with_capacity(count);
+        for i in 0..count {
+            let row = Row { tuple: *(*table).vals.add(i), descriptor: (*table).tupdesc };
+            rows.push(each(&row)?);
+        }
+        pg_sys::SPI_freetuptable(table);
+        Ok(rows)
+    }
+}
+
+/// Runs a reading statement under the active snapshot: all reads of one call see one state.
+pub(crate) fn read<R>(sql: &str, args: Vec<Arg>, each: impl FnMut(&Row) -> Result<R>) -> Result<Vec<R>> {
+    execute(sql, args, Mode { read_only: true, keep_plan: true }, each)
+}
+
+/// [`read`] of a statement whose text differs from call to call: its plan is not kept.
+pub(crate) fn read_once<R>(sql: &str, args: Vec<Arg>, each: impl FnMut(&Row) -> Result<R>) -> Result<Vec<R>> {
+    execute(sql, args, Mode { read_only: true, keep_plan: false }, each)
+}
+
+/// Runs a statement that writes, or that must see what the transaction has just written.
+pub(crate) fn write<R>(sql: &str, args: Vec<Arg>, each: impl FnMut(&Row) -> Result<R>) -> Result<Vec<R>> {
+    execute(sql, args, Mode { read_only: false, keep_plan: true }, each)
+}
+
+/// [`write`](fn@write) without a result.
+pub(crate) fn run(sql: &str, args: Vec<Arg>) -> Result<()> {
+    write(sql, args, |_| Ok(())).map(drop)
+}
+
+/// [`read`] of at most one row.
+pub(crate) fn read_one<R>(
+    sql: &str,
+    args: Vec<Arg>,
+    each: impl FnMut(&Row) -> Result<R>,
+) -> Result<Option<R>> {
+    Ok(read(sql, args, each)?.into_iter().next())
+}
+
+/// [`write`](fn@write) of at most one row.
+pub(crate) fn write_one<R>(
+    sql: &str,
+    args: Vec<Arg>,
+    each: impl FnMut(&Row) -> Result<R>,
+) -> Result<Option<R>> {
+    Ok(write(sql, args, each)?.into_iter().next())
+}

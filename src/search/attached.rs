@@ -1,0 +1,54 @@
+//! Keyword segments of attached tables, of which a caller may see some rows and not others.
+//!
+//! A segment's dictionary and counts are about all rows, so its policies show it to nobody. It is opened here for
+//! those who see all rows. For others it is made anew of the chunks that they see, whose statistics are then theirs
+//! alone; that takes time with the number of rows, not of hits.
+
+use super::segment_cache;
+use crate::attach::{self, Access};
+use crate::error::Result;
+use crate::pg::elevation::elevated;
+use crate::storage::{Id, chunk, segment};
+use rag_bm25::Segment;
+use std::collections::HashSet;
+
+/// Segments of attached domains, as far as the caller sees them. He must have been found to see the domains.
+pub(super) fn segments(domains: &[Id]) -> Result<Vec<Segment>> {
+    let mut open = Vec::new();
+    for (domain, access) in attach::access(domains)? {
+        match access {
+            Access::Closed => {}
+            Access::Open => open.extend(all(domain)?),
+            Access::ByRow => {
+                let seen: HashSet<Id> = chunk::ids_of_domains(&[domain])?.into_iter().collect();
+                open.extend(restricted(&all(domain)?, &seen)?);
+            }
+        }
+    }
+    Ok(open)
+}
+
+fn all(domain: Id) -> Result<Vec<Segment>> {
+    elevated(|| segment_cache::open_all(&segment::list(&[domain])?))
+}
+
+/// One segment per language, of the entries that the caller sees.
+fn restricted(segments: &[Segment], seen: &HashSet<Id>) -> Result<Vec<Segment>> {
+    if seen.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut groups: Vec<Vec<Segment>> = Vec::new();
+    for segment in segments {
+        match groups.iter_mut().find(|group| group[0].language() == segment.language()) {
+            Some(group) => group.push(segment.clone()),
+            None => groups.push(vec![segment.clone()]),
+        }
+    }
+    let mut made = Vec::new();
+    for group in groups {
+        if let Some(bytes) = rag_bm25::merge(&group, &|id| seen.contains(&id))? {
+            made.push(Segment::open(bytes)?);
+        }
+    }
+    Ok(made)
+}

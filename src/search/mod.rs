@@ -1,0 +1,251 @@
+//! L3: hybrid search. Scope, keyword arm, vector arm, fusion, rerank; every stage leaves a row of diagnostics.
+//!
+//! Everything is read under one snapshot and the caller's policies. An arm that fails is reported, never
+//! hidden; the result then comes from what is left.
+
+mod attached;
+pub(crate) mod diagnostics;
+pub(crate) mod keyword;
+pub(crate) mod options;
+pub(crate) mod rerank;
+pub(crate) mod scope;
+mod segment_cache;
+mod vector;
+
+pub(crate) use segment_cache::remove_stale_files;
+
+use crate::error::Result;
+use crate::storage::chunk::{self, ShownChunk};
+use crate::storage::{Id, metadata};
+use diagnostics::Stages;
+use options::{Fusion, Mode, SearchOptions};
+use rag_core::filter::Filter;
+use rag_core::fuse::{self, Ranked};
+use scope::Scope;
+use std::collections::{HashMap, HashSet};
+
+/// What to search for, and where.
+pub(crate) struct SearchRequest<'a> {
+    pub(crate) query: &'a str,
+    pub(crate) k: usize,
+    pub(crate) mode: Mode,
+    pub(crate) filter: Option<&'a Filter>,
+    pub(crate) options: &'a SearchOptions,
+}
+
+/// A chunk that was found.
+#[derive(Debug, Clone)]
+pub(crate) struct SearchHit {
+    pub(crate) chunk: ShownChunk,
+    /// The fused score, or the rerank score where the hits were reranked.
+    pub(crate) score: f64,
+    /// Rank from 1 and BM25 score in the keyword arm.
+    pub(crate) keyword: Option<(usize, f64)>,
+    /// Rank from 1 and cosine in the vector arm.
+    pub(crate) vector: Option<(usize, f64)>,
+    /// From 0 to 1.
+    pub(crate) rerank: Option<f64>,
+}
+
+/// What a search came to.
+pub(crate) struct SearchOutcome {
+    pub(crate) hits: Vec<SearchHit>,
+    pub(crate) stages: Stages,
+}
+
+/// Documents that a filter lets through, with their chunks.
+struct Allowed {
+    documents: Vec<Id>,
+    chunks: HashSet<Id>,
+}
+
+/// Searches the scope.
+pub(crate) fn search(scope: &Scope, request: &SearchRequest<'_>) -> Result<SearchOutcome> {
+    let mut stages = Stages::default();
+    let allowed = match request.filter {
+        None => None,
+        Some(filter) => {
+            let watch = stages.start("filter");
+            let documents = metadata::matching_documents(&scope.ids(), filter)?;
+            let chunks: HashSet<Id> =
+                chunk::ids_of_documents(&scope.ids(), &documents)?.into_iter().collect();
+            stages.done(watch, documents.len(), chunks.len());
+            Some(Allowed { documents, chunks })
+        }
+    };
+    if request.mode == Mode::Keyword && !request.options.rerank && request.options.min_score.is_none() {
+        return keyword_only(scope, request, allowed.as_ref(), stages);
+    }
+    let ranked = arms(scope, request, allowed.as_ref(), &mut stages)?;
+    let hits = shown(scope, request, ranked)?;
+    finish(request, hits, stages)
+}
+
+/// The short way: the arm's own order is the result, and showing the hits is also the check that they live.
+fn keyword_only(
+    scope: &Scope,
+    request: &SearchRequest<'_>,
+    allowed: Option<&Allowed>,
+    mut stages: Stages,
+) -> Result<SearchOutcome> {
+    let watch = stages.start("keyword");
+    let segments = keyword::segments(scope)?;
+    let mut limit = request.k;
+    let mut shown = HashMap::new();
+    let hits = loop {
+        let hits = keyword::search(&segments, request.query, limit, allowed.map(|a| &a.chunks))?;
+        let unknown: Vec<Id> = hits.iter().map(|h| h.id).filter(|id| !shown.contains_key(id)).collect();
+        shown.extend(chunk::show(&scope.ids(), &unknown)?);
+        let exhausted = hits.len() < limit;
+        let live: Vec<Ranked> =
+            hits.into_iter().filter(|h| shown.contains_key(&h.id)).take(request.k).collect();
+        if live.len() >= request.k || exhausted {
+            break live;
+        }
+        limit *= 2;
+    };
+    let hits: Vec<SearchHit> = hits
+        .into_iter()
+        .enumerate()
+        .filter_map(|(i, hit)| {
+            let chunk = shown.remove(&hit.id)?;
+            let score = f64::from(hit.score);
+            Some(SearchHit { chunk, score, keyword: Some((i + 1, score)), vector: None, rerank: None })
+        })
+        .collect();
+    stages.done(watch, segments.entries(), hits.len());
+    Ok(SearchOutcome { hits, stages })
+}
+
+/// Ranked ids of both arms, fused.
+struct RankedHits {
+    order: Vec<Ranked>,
+    keyword: Vec<Ranked>,
+    vector: Vec<Ranked>,
+}
+
+fn arms(
+    scope: &Scope,
+    request: &SearchRequest<'_>,
+    allowed: Option<&Allowed>,
+    stages: &mut Stages,
+) -> Result<RankedHits> {
+    let options = request.options;
+    let wanted = options.candidates.max(request.k);
+    let segments = keyword::segments(scope)?;
+
+    let mut keyword = Vec::new();
+    if request.mode != Mode::Vector {
+        let watch = stages.start("keyword");
+        keyword = keyword::search_live(scope, &segments, request.query, wanted, allowed.map(|a| &a.chunks))?;
+        stages.done(watch, segments.entries(), keyword.len());
+    }
+    let mut vector = Vec::new();
+    if request.mode != Mode::Keyword {
+        let watch = stages.start("vector");
+        let visible = segments.entries();
+        let documents = allowed.map(|a| a.documents.as_slice());
+        match vector_live(scope, request.query, wanted, visible, documents) {
+            Ok(found) => {
+                stages.done_as(watch, visible, found.hits.len(), found.method);
+                vector = found.hits;
+            }
+            Err(error) if request.mode == Mode::Hybrid && diagnostics::is_engine_trouble(&error) => {
+                stages.fell_back(watch, "keyword", &error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let order = match (request.mode, stages.has_fallback()) {
+        (Mode::Keyword, _) | (Mode::Hybrid, true) => keyword.clone(),
+        (Mode::Vector, _) => vector.clone(),
+        (Mode::Hybrid, false) => {
+            let watch = stages.start("fusion");
+            let weight = options.keyword_weight as f32;
+            let lists = [(keyword.as_slice(), weight), (vector.as_slice(), 1.0 - weight)];
+            let fused = match options.fusion {
+                Fusion::Weighted => fuse::weighted_min_max(&lists),
+                Fusion::Rrf => fuse::rrf(&lists, options.rrf_k as f32),
+            };
+            stages.done_as(watch, keyword.len() + vector.len(), fused.len(), options.fusion.name());
+            fused
+        }
+    };
+    Ok(RankedHits { order, keyword, vector })
+}
+
+/// The nearest chunks that the caller sees. Of an attached table a row may be gone or changed, and hidden, whose
+/// embedding is still there.
+fn vector_live(
+    scope: &Scope,
+    query: &str,
+    limit: usize,
+    visible: usize,
+    documents: Option<&[Id]>,
+) -> Result<vector::Found> {
+    let mut asked = limit;
+    loop {
+        let mut found = vector::search(scope, query, asked, visible, documents)?;
+        if !scope.has_attached() {
+            return Ok(found);
+        }
+        let exhausted = found.hits.len() < asked;
+        let ids: Vec<Id> = found.hits.iter().map(|hit| hit.id).collect();
+        let seen: HashSet<Id> = chunk::existing(&scope.ids(), &ids)?.into_iter().collect();
+        found.hits.retain(|hit| seen.contains(&hit.id));
+        if found.hits.len() >= limit || exhausted {
+            found.hits.truncate(limit);
+            return Ok(found);
+        }
+        asked *= 2;
+    }
+}
+
+/// The fused hits with what is shown of them, best first: those that may still become one of the `k`.
+fn shown(scope: &Scope, request: &SearchRequest<'_>, ranked: RankedHits) -> Result<Vec<SearchHit>> {
+    let needed = if request.options.rerank { request.options.rerank_limit.max(request.k) } else { request.k };
+    let best: Vec<Ranked> = ranked
+        .order
+        .into_iter()
+        .filter(|hit| request.options.min_score.is_none_or(|least| f64::from(hit.score) >= least))
+        .take(needed)
+        .collect();
+    let ids: Vec<Id> = best.iter().map(|hit| hit.id).collect();
+    let mut shown = chunk::show(&scope.ids(), &ids)?;
+    let places = |list: &[Ranked]| -> HashMap<Id, (usize, f64)> {
+        list.iter().enumerate().map(|(i, hit)| (hit.id, (i + 1, f64::from(hit.score)))).collect()
+    };
+    let (keyword, vector) = (places(&ranked.keyword), places(&ranked.vector));
+    Ok(best
+        .into_iter()
+        .filter_map(|hit| {
+            let chunk = shown.remove(&hit.id)?;
+            Some(SearchHit {
+                chunk,
+                score: f64::from(hit.score),
+                keyword: keyword.get(&hit.id).copied(),
+                vector: vector.get(&hit.id).copied(),
+                rerank: None,
+            })
+        })
+        .collect())
+}
+
+fn finish(
+    request: &SearchRequest<'_>,
+    mut hits: Vec<SearchHit>,
+    mut stages: Stages,
+) -> Result<SearchOutcome> {
+    if request.options.rerank && !hits.is_empty() {
+        let watch = stages.start("rerank");
+        match rerank::rerank_hits(request.query, &mut hits, request.options.rerank_limit) {
+            Ok(pairs) => stages.done(watch, pairs, hits.len().min(request.k)),
+            Err(error) if diagnostics::is_engine_trouble(&error) => {
+                stages.fell_back(watch, "fused order", &error)
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    hits.truncate(request.k);
+    Ok(SearchOutcome { hits, stages })
+}

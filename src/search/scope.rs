@@ -1,0 +1,113 @@
+//! Where a search looks: the domains behind a collection's name, or all that are the caller's.
+
+use crate::attach::Named;
+use crate::config;
+use crate::error::Result;
+use crate::ingest::target::{DEFAULT_COLLECTION, missing, split_name};
+use crate::pg::{principal, server};
+use crate::storage::collection::{self, VisibleDomain};
+use crate::storage::{Id, is_attached};
+use std::collections::HashMap;
+
+/// Domains to search, all visible to the caller.
+pub(crate) struct Scope {
+    domains: Vec<VisibleDomain>,
+    /// While this lives, the caller has named the domains.
+    _named: Option<Named>,
+}
+
+impl Scope {
+    /// Domains of the named collection, or of the caller's own and accepted ones.
+    ///
+    /// 42704: no such collection, or none that the caller may see.
+    pub(crate) fn resolve(name: Option<&str>) -> Result<Self> {
+        let everything = config::all_domains() && server::user_is_superuser();
+        let Some(name) = name else {
+            let mut domains = collection::visible_domains(everything, None)?;
+            // That somebody says of his rows that they are the caller's is no reason to run his policies.
+            let is_own = |d: &VisibleDomain| d.is_own || d.is_own_domain && !is_attached(d.id);
+            domains.retain(|d| everything || is_own(d) || d.is_accepted);
+            return Ok(Self { domains, _named: None });
+        };
+        let (owner, bare) = split_name(name)?;
+        let mut domains = collection::visible_domains(everything, Some(bare))?;
+        domains.retain(|d| owner.is_none_or(|o| d.collection_owner == o));
+        if domains.is_empty() {
+            let known = !collection::named(bare, owner)?.is_empty();
+            let mine = principal::current_principals()?;
+            let is_default = bare == DEFAULT_COLLECTION && owner.is_none_or(|o| mine.iter().any(|p| p == o));
+            return if known || is_default { Ok(Self::of(domains)) } else { Err(missing(name)) };
+        }
+        if everything {
+            return Ok(Self::of(domains));
+        }
+        let chosen = crate::ingest::target::choose(collection::named(bare, owner)?, name)?;
+        if let Some(chosen) = chosen {
+            domains.retain(|d| d.collection_id == chosen.id);
+        }
+        Ok(Self::of(domains))
+    }
+
+    /// Domains of a collection that was named.
+    fn of(domains: Vec<VisibleDomain>) -> Self {
+        let named = Named::enter(domains.iter().map(|d| d.id).filter(|id| is_attached(*id)).collect());
+        Self { domains, _named: Some(named) }
+    }
+
+    /// Attached collections among those of the domains: the caller's own, or those of others.
+    pub(crate) fn attached_collections(&self, own: bool) -> Vec<Id> {
+        let attached = self.domains.iter().filter(|d| is_attached(d.id) && d.is_own == own);
+        let mut ids: Vec<Id> = attached.map(|d| d.collection_id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
+    /// Ids of the domains that are in none of these collections.
+    pub(crate) fn ids_outside(&self, collections: &[Id]) -> Vec<Id> {
+        let others = self.domains.iter().filter(|d| !collections.contains(&d.collection_id));
+        others.map(|d| d.id).collect()
+    }
+
+    /// Whether there is an attached table among the domains.
+    pub(crate) fn has_attached(&self) -> bool {
+        self.domains.iter().any(|d| is_attached(d.id))
+    }
+
+    /// Ids of the domains.
+    pub(crate) fn ids(&self) -> Vec<Id> {
+        self.domains.iter().map(|d| d.id).collect()
+    }
+
+    /// Ids of the domains by embedding model.
+    pub(crate) fn by_model(&self) -> Vec<(&str, Vec<Id>)> {
+        let mut groups: Vec<(&str, Vec<Id>)> = Vec::new();
+        for domain in &self.domains {
+            match groups.iter_mut().find(|(model, _)| *model == domain.model) {
+                Some((_, ids)) => ids.push(domain.id),
+                None => groups.push((&domain.model, vec![domain.id])),
+            }
+        }
+        groups
+    }
+
+    /// Names of the collections by domain, as the caller would write them.
+    pub(crate) fn names(&self) -> HashMap<Id, String> {
+        self.domains
+            .iter()
+            .map(|d| {
+                let name = if d.is_own {
+                    d.collection.clone()
+                } else {
+                    format!("{}/{}", d.collection_owner, d.collection)
+                };
+                (d.id, name)
+            })
+            .collect()
+    }
+
+    /// Language of the keyword analyser by domain.
+    pub(crate) fn languages(&self) -> HashMap<Id, String> {
+        self.domains.iter().map(|d| (d.id, d.language.clone())).collect()
+    }
+}

@@ -1,0 +1,316 @@
+//! Sections and chunks: writing them for a document, and showing hits.
+
+use super::{Id, id, uuid, uuids};
+use crate::error::Result;
+use crate::pg::spi;
+use pgrx::{JsonB, Uuid};
+use rag_core::chunk::{identities, indexed_title, table_header};
+use rag_core::document::{PreparedDocument, Section};
+use rag_core::hash::sha256;
+use std::collections::{HashMap, HashSet};
+
+/// Separates the headings of a path on their way into SQL; not a character of text.
+const PATH_SEPARATOR: &str = "\u{1f}";
+
+/// What replacing a document's chunks came to.
+pub(crate) struct Replaced {
+    /// Ids of all its chunks, in order.
+    pub(crate) ids: Vec<Id>,
+    /// Which of them, by position, were not there before.
+    pub(crate) inserted: Vec<usize>,
+}
+
+/// Makes sections and chunks of a document what was prepared. Chunks whose id stays keep their rows, vectors and
+/// entries of keyword segments; only where they stand is brought up to date. Elevated.
+///
+/// `title` is the document's as it will be shown.
+pub(crate) fn replace(
+    domain: Id,
+    document: Id,
+    title: &str,
+    prepared: &PreparedDocument,
+    hashes: &[[u8; 32]],
+) -> Result<Replaced> {
+    let identities = identities(domain.to_be_bytes(), document.to_be_bytes(), title, prepared);
+    let section_ids: Vec<Id> = identities.sections.into_iter().map(Id::from_be_bytes).collect();
+    let ids: Vec<Id> = identities.chunks.into_iter().map(Id::from_be_bytes).collect();
+    replace_sections(domain, document, &section_ids, &prepared.sections)?;
+    delete_others(domain, document, &ids)?;
+    let kept: HashSet<Id> = spi::write(
+        "SELECT id FROM rag.chunk WHERE domain_id = $1 AND document_id = $2",
+        vec![uuid(domain).into(), uuid(document).into()],
+        |row| row.require::<Uuid>(1).map(id),
+    )?
+    .into_iter()
+    .collect();
+    let (known, inserted): (Vec<usize>, Vec<usize>) =
+        (0..ids.len()).partition(|index| kept.contains(&ids[*index]));
+    let batch = Batch { domain, document, section_ids, ids, prepared, hashes };
+    if !inserted.is_empty() {
+        batch.insert(&inserted)?;
+    }
+    if !known.is_empty() {
+        batch.update(&known)?;
+    }
+    Ok(Replaced { ids: batch.ids, inserted })
+}
+
+/// Takes away the chunks of a document that are not among these, with their embeddings.
+fn delete_others(domain: Id, document: Id, kept: &[Id]) -> Result<()> {
+    spi::run(
+        "WITH chunks AS (
+             DELETE FROM rag.chunk c
+             WHERE c.domain_id = $1 AND c.document_id = $2
+               AND NOT EXISTS (SELECT FROM unnest($3::uuid[]) kept (id) WHERE kept.id = c.id)
+             RETURNING domain_id, id
+         ), embeddings AS (
+             DELETE FROM rag.embedding e USING chunks c WHERE e.domain_id = c.domain_id AND e.chunk_id = c.id
+         )
+         INSERT INTO rag.tombstone (domain_id, chunks)
+         SELECT $1, count(*) FROM chunks HAVING count(*) > 0",
+        vec![uuid(domain).into(), uuid(document).into(), uuids(kept.iter().copied()).into()],
+    )
+}
+
+fn replace_sections(domain: Id, document: Id, ids: &[Id], sections: &[Section]) -> Result<()> {
+    spi::run(
+        "DELETE FROM rag.section s
+         WHERE s.domain_id = $1 AND s.document_id = $2
+           AND NOT EXISTS (SELECT FROM unnest($3::uuid[]) kept (id) WHERE kept.id = s.id)",
+        vec![uuid(domain).into(), uuid(document).into(), uuids(ids.iter().copied()).into()],
+    )?;
+    spi::run(
+        "INSERT INTO rag.section AS k (domain_id, id, document_id, ordinal, header_path, char_from, char_to, page_from, page_to)
+         SELECT $1, s.id, $2, s.ordinal - 1, string_to_array(s.path, $9), s.char_from, s.char_to, s.page_from, s.page_to
+         FROM unnest($3::uuid[], $4::text[], $5::int[], $6::int[], $7::int[], $8::int[])
+              WITH ORDINALITY AS s (id, path, char_from, char_to, page_from, page_to, ordinal)
+         ON CONFLICT (domain_id, id) DO UPDATE
+             SET ordinal = excluded.ordinal, header_path = excluded.header_path, char_from = excluded.char_from,
+                 char_to = excluded.char_to, page_from = excluded.page_from, page_to = excluded.page_to
+             WHERE (k.ordinal, k.header_path, k.char_from, k.char_to, k.page_from, k.page_to) IS DISTINCT FROM
+                   (excluded.ordinal, excluded.header_path, excluded.char_from, excluded.char_to, excluded.page_from,
+                    excluded.page_to)",
+        vec![
+            uuid(domain).into(),
+            uuid(document).into(),
+            uuids(ids.iter().copied()).into(),
+            sections.iter().map(|s| path_text(&s.header_path)).collect::<Vec<_>>().into(),
+            sections.iter().map(|s| s.chars.from as i32).collect::<Vec<_>>().into(),
+            sections.iter().map(|s| s.chars.to as i32).collect::<Vec<_>>().into(),
+            sections.iter().map(|s| first_page(s.pages)).collect::<Vec<Option<i32>>>().into(),
+            sections.iter().map(|s| last_page(s.pages)).collect::<Vec<Option<i32>>>().into(),
+            PATH_SEPARATOR.into(),
+        ],
+    )
+}
+
+fn path_text(path: &[String]) -> String {
+    path.iter().map(|heading| heading.replace(PATH_SEPARATOR, " ")).collect::<Vec<_>>().join(PATH_SEPARATOR)
+}
+
+fn first_page(pages: Option<(u32, u32)>) -> Option<i32> {
+    pages.map(|(first, _)| first as i32)
+}
+
+fn last_page(pages: Option<(u32, u32)>) -> Option<i32> {
+    pages.map(|(_, last)| last as i32)
+}
+
+/// Chunks on their way into the table.
+struct Batch<'a> {
+    domain: Id,
+    document: Id,
+    section_ids: Vec<Id>,
+    ids: Vec<Id>,
+    prepared: &'a PreparedDocument,
+    hashes: &'a [[u8; 32]],
+}
+
+impl Batch<'_> {
+    fn insert(&self, chosen: &[usize]) -> Result<()> {
+        let chunks = || chosen.iter().map(|index| &self.prepared.chunks[*index]);
+        let mut args = self.places(chosen);
+        args.extend([
+            chunks().map(|c| self.prepared.chunk_text(c).to_owned()).collect::<Vec<_>>().into(),
+            chunks().map(|c| c.context.clone()).collect::<Vec<_>>().into(),
+            chosen.iter().map(|index| self.hashes[*index].to_vec()).collect::<Vec<_>>().into(),
+            uuid(self.document).into(),
+        ]);
+        spi::run(
+            "INSERT INTO rag.chunk (domain_id, id, document_id, section_id, ordinal, content, context, tokens,
+                                    char_from, char_to, page_from, page_to, sha256)
+             SELECT $1, c.id, $13, c.section, c.ordinal, c.content, c.context, c.tokens,
+                    c.char_from, c.char_to, c.page_from, c.page_to, c.sha256
+             FROM unnest($2::uuid[], $3::uuid[], $4::int[], $5::int[], $6::int[], $7::int[], $8::int[], $9::int[],
+                         $10::text[], $11::text[], $12::bytea[])
+                  AS c (id, section, ordinal, tokens, char_from, char_to, page_from, page_to, content, context, sha256)",
+            args,
+        )
+    }
+
+    fn update(&self, chosen: &[usize]) -> Result<()> {
+        spi::run(
+            "UPDATE rag.chunk k
+             SET section_id = c.section, ordinal = c.ordinal, tokens = c.tokens, char_from = c.char_from,
+                 char_to = c.char_to, page_from = c.page_from, page_to = c.page_to
+             FROM unnest($2::uuid[], $3::uuid[], $4::int[], $5::int[], $6::int[], $7::int[], $8::int[], $9::int[])
+                  AS c (id, section, ordinal, tokens, char_from, char_to, page_from, page_to)
+             WHERE k.domain_id = $1 AND k.id = c.id
+               AND (k.section_id, k.ordinal, k.tokens, k.char_from, k.char_to, k.page_from, k.page_to)
+                   IS DISTINCT FROM (c.section, c.ordinal, c.tokens, c.char_from, c.char_to, c.page_from, c.page_to)",
+            self.places(chosen),
+        )
+    }
+
+    /// The arguments $1 to $9 of both: ids, and where each chunk stands.
+    fn places(&self, chosen: &[usize]) -> Vec<spi::Arg> {
+        let chunks = || chosen.iter().map(|index| &self.prepared.chunks[*index]);
+        vec![
+            uuid(self.domain).into(),
+            uuids(chosen.iter().map(|index| self.ids[*index])).into(),
+            uuids(chunks().map(|c| self.section_ids[c.section])).into(),
+            chosen.iter().map(|index| *index as i32).collect::<Vec<_>>().into(),
+            chunks().map(|c| c.tokens as i32).collect::<Vec<_>>().into(),
+            chunks().map(|c| c.chars.from as i32).collect::<Vec<_>>().into(),
+            chunks().map(|c| c.chars.to as i32).collect::<Vec<_>>().into(),
+            chunks().map(|c| first_page(c.pages)).collect::<Vec<Option<i32>>>().into(),
+            chunks().map(|c| last_page(c.pages)).collect::<Vec<Option<i32>>>().into(),
+        ]
+    }
+}
+
+/// SHA-256 of what is embedded for each chunk.
+pub(crate) fn hashes(prepared: &PreparedDocument) -> Vec<[u8; 32]> {
+    prepared.chunks.iter().map(|c| sha256(prepared.embedded_text(c).as_bytes())).collect()
+}
+
+/// Those of the ids that a domain has as chunks. For merges.
+pub(crate) fn alive(domain: Id, ids: &[Id]) -> Result<Vec<Id>> {
+    spi::write(
+        "SELECT id FROM rag.chunk WHERE domain_id = $1 AND id = ANY ($2)",
+        vec![uuid(domain).into(), uuids(ids.iter().copied()).into()],
+        |row| row.require::<Uuid>(1).map(id),
+    )
+}
+
+/// Ids of the chunks of domains that the caller sees.
+pub(crate) fn ids_of_domains(domains: &[Id]) -> Result<Vec<Id>> {
+    spi::read(
+        "SELECT id FROM rag.chunk WHERE domain_id = ANY ($1)",
+        vec![uuids(domains.iter().copied()).into()],
+        |row| row.require::<Uuid>(1).map(id),
+    )
+}
+
+/// Ids of the chunks of documents, within domains.
+pub(crate) fn ids_of_documents(domains: &[Id], documents: &[Id]) -> Result<Vec<Id>> {
+    spi::read(
+        "SELECT id FROM rag.chunk WHERE domain_id = ANY ($1) AND document_id = ANY ($2)",
+        vec![uuids(domains.iter().copied()).into(), uuids(documents.iter().copied()).into()],
+        |row| row.require::<Uuid>(1).map(id),
+    )
+}
+
+/// Id, title with headings, and text of all chunks of a domain, as the keyword index has them.
+pub(crate) fn indexed_texts(domain: Id) -> Result<Vec<(Id, String, String)>> {
+    spi::write(
+        "SELECT c.id, d.title, s.header_path, c.content, c.context
+         FROM rag.chunk c
+         JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
+         JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
+         WHERE c.domain_id = $1 ORDER BY c.document_id, c.ordinal",
+        vec![uuid(domain).into()],
+        |row| {
+            let title: Option<String> = row.get(2);
+            let headings: Vec<String> = row.require(3)?;
+            Ok((
+                id(row.require(1)?),
+                indexed_title(title.as_deref().unwrap_or_default(), &headings, &row.require::<String>(5)?),
+                row.require(4)?,
+            ))
+        },
+    )
+}
+
+/// Those of the ids that are chunks of the domains.
+pub(crate) fn existing(domains: &[Id], ids: &[Id]) -> Result<Vec<Id>> {
+    spi::read(
+        "SELECT c.id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id WHERE c.domain_id = ANY ($1)",
+        vec![uuids(domains.iter().copied()).into(), uuids(ids.iter().copied()).into()],
+        |row| row.require::<Uuid>(1).map(id),
+    )
+}
+
+/// A chunk as it is shown.
+#[derive(Debug, Clone)]
+pub(crate) struct ShownChunk {
+    pub(crate) domain: Id,
+    pub(crate) id: Id,
+    pub(crate) document: Id,
+    pub(crate) section: Id,
+    pub(crate) content: String,
+    /// Header row and delimiter row of the table within which the content begins.
+    pub(crate) table_header: Option<String>,
+    pub(crate) char_from: i32,
+    pub(crate) char_to: i32,
+    pub(crate) page_from: Option<i32>,
+    pub(crate) page_to: Option<i32>,
+    pub(crate) header_path: Vec<String>,
+    pub(crate) title: Option<String>,
+    pub(crate) uri: Option<String>,
+    pub(crate) metadata: serde_json::Value,
+}
+
+/// Those of the chunks that the caller may see, by id.
+pub(crate) fn show(domains: &[Id], ids: &[Id]) -> Result<HashMap<Id, ShownChunk>> {
+    let rows = spi::read(
+        "SELECT c.domain_id, c.id, c.document_id, c.section_id, c.content, c.char_from, c.char_to, c.page_from,
+                c.page_to, s.header_path, d.title, d.uri, d.metadata, c.context
+         FROM unnest($2::uuid[]) h (id)
+         JOIN rag.chunk c ON c.id = h.id
+         JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
+         JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
+         WHERE c.domain_id = ANY ($1)",
+        vec![uuids(domains.iter().copied()).into(), uuids(ids.iter().copied()).into()],
+        |row| {
+            Ok(ShownChunk {
+                domain: id(row.require(1)?),
+                id: id(row.require(2)?),
+                document: id(row.require(3)?),
+                section: id(row.require(4)?),
+                content: row.require(5)?,
+                table_header: table_header(&row.require::<String>(14)?).map(str::to_owned),
+                char_from: row.require(6)?,
+                char_to: row.require(7)?,
+                page_from: row.get(8),
+                page_to: row.get(9),
+                header_path: row.require(10)?,
+                title: row.get(11),
+                uri: row.get(12),
+                metadata: row.require::<JsonB>(13)?.0,
+            })
+        },
+    )?;
+    Ok(rows.into_iter().map(|chunk| (chunk.id, chunk)).collect())
+}
+
+/// The text of a section, at most `max_chars` characters around a chunk of it, and the characters of the
+/// document's text before it.
+pub(crate) fn section_text(chunk: &ShownChunk, max_chars: i32) -> Result<Option<(String, i32)>> {
+    let slack = (max_chars - (chunk.char_to - chunk.char_from)).max(0) / 2;
+    spi::read_one(
+        "SELECT substr(d.text, w.char_from + 1, w.char_to - w.char_from), w.char_from
+         FROM rag.section s
+         JOIN rag.document d ON d.domain_id = s.domain_id AND d.id = s.document_id,
+         LATERAL (SELECT greatest(s.char_from, $3 - $5) AS char_from, least(s.char_to, $4 + $5) AS char_to) w
+         WHERE s.domain_id = $1 AND s.id = $2",
+        vec![
+            uuid(chunk.domain).into(),
+            uuid(chunk.section).into(),
+            chunk.char_from.into(),
+            chunk.char_to.into(),
+            slack.into(),
+        ],
+        |row| Ok((row.require(1)?, row.require(2)?)),
+    )
+}

@@ -1,0 +1,202 @@
+//! Documents: what callers write, and what the workers read and complete.
+
+use super::{Id, id, uuid};
+use crate::error::Result;
+use crate::pg::spi;
+use pgrx::{JsonB, Uuid};
+use rag_core::metadata::rule::RuleDefinition;
+use rag_wire::Content;
+
+/// A document as a caller hands it in.
+pub(crate) struct NewDocument<'a> {
+    pub(crate) content: Option<&'a str>,
+    pub(crate) file: Option<&'a [u8]>,
+    pub(crate) title: Option<&'a str>,
+    pub(crate) uri: Option<&'a str>,
+    pub(crate) collection: &'a str,
+    pub(crate) media_type: Option<&'a str>,
+    pub(crate) metadata: serde_json::Value,
+}
+
+/// Inserts a document, or updates the one of the same collection, owner and uri if anything differs; `None` if
+/// nothing does. As the caller: the table's trigger and policies decide.
+pub(crate) fn upsert(new: &NewDocument<'_>) -> Result<Option<Id>> {
+    let args = vec![
+        new.content.map(str::to_owned).into(),
+        new.file.map(<[u8]>::to_vec).into(),
+        new.title.map(str::to_owned).into(),
+        new.uri.map(str::to_owned).into(),
+        new.collection.into(),
+        new.media_type.map(str::to_owned).into(),
+        JsonB(new.metadata.clone()).into(),
+    ];
+    let changed = spi::write_one(
+        "INSERT INTO rag.document AS d (content, file, title, uri, collection, media_type, metadata)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)
+         ON CONFLICT (collection, owner, uri) DO UPDATE
+             SET content = excluded.content, file = excluded.file, title = coalesce(excluded.title, d.title),
+                 media_type = coalesce(excluded.media_type, d.media_type), metadata = excluded.metadata
+             WHERE d.sha256 <> excluded.sha256 OR d.metadata <> excluded.metadata
+                OR coalesce(excluded.media_type, d.media_type) IS DISTINCT FROM d.media_type
+                OR coalesce(excluded.title, d.title) IS DISTINCT FROM d.title
+         RETURNING id",
+        args,
+        |row| row.require::<Uuid>(1),
+    )?;
+    Ok(changed.map(id))
+}
+
+/// The document of this key, if the caller sees one.
+pub(crate) fn find_by_uri(collection: &str, owner: &str, uri: &str) -> Result<Option<Id>> {
+    let found = spi::write_one(
+        "SELECT id FROM rag.document WHERE collection = $1 AND owner = $2 AND uri = $3",
+        vec![collection.into(), owner.into(), uri.into()],
+        |row| row.require::<Uuid>(1),
+    )?;
+    Ok(found.map(id))
+}
+
+/// A document without uri and with this content, if the domain has one.
+pub(crate) fn find_by_hash(domain: Id, sha256: &[u8]) -> Result<Option<Id>> {
+    let found = spi::write_one(
+        "SELECT id FROM rag.document WHERE domain_id = $1 AND sha256 = $2 AND uri IS NULL ORDER BY id LIMIT 1",
+        vec![uuid(domain).into(), sha256.to_vec().into()],
+        |row| row.require::<Uuid>(1),
+    )?;
+    Ok(found.map(id))
+}
+
+/// A document as a worker needs it.
+pub(crate) struct StoredDocument {
+    pub(crate) domain: Id,
+    pub(crate) id: Id,
+    pub(crate) version: i64,
+    pub(crate) content: Content,
+    pub(crate) title: Option<String>,
+    pub(crate) media_type: Option<String>,
+    pub(crate) owner: String,
+    pub(crate) uri: Option<String>,
+    /// When this form of it came, in ISO 8601.
+    pub(crate) uploaded_at: String,
+    /// The rules by which metadata is found in it.
+    pub(crate) rules: Vec<RuleDefinition>,
+}
+
+/// Reads a document to process it. For workers, and elevated for `sync`.
+pub(crate) fn load(domain: Id, document: Id) -> Result<Option<StoredDocument>> {
+    let mut rules = super::metadata::rules_of_domain(domain)?;
+    spi::write_one(
+        "SELECT version, content, CASE WHEN content IS NULL THEN file END, title, media_type, owner, uri,
+                to_jsonb(date_trunc('second', updated_at) AT TIME ZONE 'UTC') #>> '{}'
+         FROM rag.document WHERE domain_id = $1 AND id = $2",
+        vec![uuid(domain).into(), uuid(document).into()],
+        |row| {
+            let content = match row.get::<String>(2) {
+                Some(text) => Content::Text(text),
+                None => Content::Bytes(row.get::<Vec<u8>>(3).unwrap_or_default()),
+            };
+            Ok(StoredDocument {
+                domain,
+                id: document,
+                version: row.require(1)?,
+                content,
+                title: row.get(4),
+                media_type: row.get(5),
+                owner: row.require(6)?,
+                uri: row.get(7),
+                uploaded_at: row.require(8)?,
+                rules: std::mem::take(&mut rules),
+            })
+        },
+    )
+}
+
+/// Domain, version and status of a document that the caller sees.
+pub(crate) fn locate(document: Id) -> Result<Option<(Id, i64, String)>> {
+    spi::write_one(
+        "SELECT d.domain_id, d.version, d.status FROM rag.document d JOIN rag.domain dm ON dm.id = d.domain_id
+         WHERE d.id = $1 AND dm.collection_id IS NOT NULL",
+        vec![uuid(document).into()],
+        |row| Ok((id(row.require(1)?), row.require(2)?, row.require(3)?)),
+    )
+}
+
+/// Locks a document for completion, if it still has this version; `false` if it changed, is gone, or somebody
+/// is changing it right now.
+pub(crate) fn lock_version(domain: Id, document: Id, version: i64) -> Result<bool> {
+    let found = spi::write_one(
+        "SELECT version FROM rag.document WHERE domain_id = $1 AND id = $2 FOR UPDATE SKIP LOCKED",
+        vec![uuid(domain).into(), uuid(document).into()],
+        |row| row.require::<i64>(1),
+    )?;
+    Ok(found == Some(version))
+}
+
+/// Locks a document against changes until the transaction ends.
+pub(crate) fn lock(domain: Id, document: Id) -> Result<()> {
+    spi::run(
+        "SELECT FROM rag.document WHERE domain_id = $1 AND id = $2 FOR UPDATE",
+        vec![uuid(domain).into(), uuid(document).into()],
+    )
+}
+
+/// Takes a document of a deleted collection out of the way of a new one with the same key. Elevated.
+pub(crate) fn displace_dropped(collection: &str, owner: &str, uri: &str) -> Result<()> {
+    spi::run(
+        "DELETE FROM rag.document d USING rag.domain dm
+         WHERE d.collection = $1 AND d.owner = $2 AND d.uri = $3 AND dm.id = d.domain_id AND dm.collection_id IS NULL",
+        vec![collection.into(), owner.into(), uri.into()],
+    )
+}
+
+/// What completing a document sets.
+pub(crate) struct Completed<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) title: Option<&'a str>,
+    pub(crate) media_type: &'a str,
+    pub(crate) chunks: usize,
+    pub(crate) file_metadata: serde_json::Value,
+    pub(crate) extracted: serde_json::Map<String, serde_json::Value>,
+    pub(crate) uploaded_at: &'a str,
+}
+
+/// Marks a document as done.
+pub(crate) fn complete(domain: Id, document: Id, completed: Completed<'_>) -> Result<()> {
+    spi::run(
+        "UPDATE rag.document
+         SET status = 'done', error = NULL, text = $3, title = coalesce(title, $4), parsed_title = $4,
+             media_type = coalesce(media_type, $5), detected_type = $5, chunks = $6, file_metadata = $7,
+             extracted = jsonb_build_object('uploaded_at', $9,
+                 'extracted_at', date_trunc('second', clock_timestamp()) AT TIME ZONE 'UTC') || $8
+         WHERE domain_id = $1 AND id = $2",
+        vec![
+            uuid(domain).into(),
+            uuid(document).into(),
+            completed.text.into(),
+            completed.title.map(str::to_owned).into(),
+            completed.media_type.into(),
+            (completed.chunks as i32).into(),
+            JsonB(completed.file_metadata).into(),
+            JsonB(serde_json::Value::Object(completed.extracted)).into(),
+            completed.uploaded_at.into(),
+        ],
+    )
+}
+
+/// Marks a document as failed, if it still has this version.
+pub(crate) fn fail(domain: Id, document: Id, version: i64, error: &str) -> Result<()> {
+    spi::run(
+        "UPDATE rag.document SET status = 'failed', error = $4 WHERE domain_id = $1 AND id = $2 AND version = $3",
+        vec![uuid(domain).into(), uuid(document).into(), version.into(), error.into()],
+    )
+}
+
+/// How many documents of these domains are in each state: (all, pending).
+pub(crate) fn counts(domains: &[Id]) -> Result<(i64, i64)> {
+    let found = spi::read_one(
+        "SELECT count(*), count(*) FILTER (WHERE status = 'pending') FROM rag.document WHERE domain_id = ANY ($1)",
+        vec![super::uuids(domains.iter().copied()).into()],
+        |row| Ok((row.require(1)?, row.require(2)?)),
+    )?;
+    Ok(found.unwrap_or((0, 0)))
+}

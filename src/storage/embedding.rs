@@ -1,0 +1,267 @@
+//! Embeddings: vector spaces, their partitions, writing, and the two ways of searching.
+
+use super::{Id, id, uuid, uuids};
+use crate::error::{Error, Result};
+use crate::pg::{elevation, spi};
+use pgrx::Uuid;
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// A model's vector space.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Space {
+    pub(crate) id: Id,
+    pub(crate) dimension: u32,
+}
+
+thread_local! {
+    static VECTOR_SCHEMA: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Schema of pgvector, quoted. It may be anything, and our search path has none but `pg_catalog`.
+pub(super) fn vector_schema() -> Result<String> {
+    if let Some(schema) = VECTOR_SCHEMA.with_borrow(Clone::clone) {
+        return Ok(schema);
+    }
+    let schema = spi::read_one(
+        "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+         WHERE e.extname = 'vector'",
+        vec![],
+        |row| row.require::<String>(1),
+    )?
+    .ok_or_else(|| {
+        Error::not_ready("the extension vector is not installed").hint("CREATE EXTENSION vector;")
+    })?;
+    VECTOR_SCHEMA.set(Some(schema.clone()));
+    Ok(schema)
+}
+
+/// The space of a model, if anything was embedded by it that the caller sees.
+pub(crate) fn space(model: &str) -> Result<Option<Space>> {
+    spi::read_one("SELECT id, dimension FROM rag.space WHERE model = $1", vec![model.into()], |row| {
+        Ok(Space { id: id(row.require(1)?), dimension: row.require::<i32>(2)? as u32 })
+    })
+}
+
+/// The space of a model, made with its partition if it is not there yet. Elevated.
+pub(crate) fn ensure_space(model: &str, dimension: u32) -> Result<Space> {
+    let find = || {
+        spi::write_one("SELECT id, dimension FROM rag.space WHERE model = $1", vec![model.into()], |row| {
+            Ok(Space { id: id(row.require(1)?), dimension: row.require::<i32>(2)? as u32 })
+        })
+    };
+    let mut found = find()?;
+    if found.is_none() {
+        // Two transactions must not both make it; readers go on.
+        spi::run("LOCK TABLE rag.space IN SHARE ROW EXCLUSIVE MODE", vec![])?;
+        found = find()?;
+    }
+    let space = match found {
+        Some(space) => space,
+        None => create_space(model, dimension)?,
+    };
+    if space.dimension != dimension {
+        return Err(Error::not_ready(format!(
+            "model {model} makes vectors of {dimension} dimensions, but its stored ones have {}",
+            space.dimension
+        ))
+        .hint("A different model needs a different name."));
+    }
+    Ok(space)
+}
+
+fn create_space(model: &str, dimension: u32) -> Result<Space> {
+    let schema = vector_schema()?;
+    let space = spi::write_one(
+        "INSERT INTO rag.space (model, dimension) VALUES ($1, $2) RETURNING id",
+        vec![model.into(), (dimension as i32).into()],
+        |row| row.require::<Uuid>(1).map(id),
+    )?
+    .ok_or_else(|| Error::internal("rag.space took no row"))?;
+    let leaf = leaf_name(space);
+    // An ordinary table, not a member of the extension, so that pg_dump takes definition and rows along.
+    // ATTACH takes a weaker lock on the parent than CREATE … PARTITION OF.
+    for statement in [
+        format!("CREATE TABLE rag.{leaf} (LIKE rag.embedding INCLUDING ALL)"),
+        format!("ALTER TABLE rag.{leaf} ALTER v SET STORAGE PLAIN, ALTER v SET STATISTICS 0"),
+        format!(
+            "ALTER TABLE rag.{leaf} ADD CONSTRAINT {leaf}_dimension CHECK ({schema}.vector_dims(v) = {dimension})"
+        ),
+        format!("ALTER TABLE rag.{leaf} ADD PRIMARY KEY (domain_id, chunk_id)"),
+        format!("ALTER TABLE rag.{leaf} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY"),
+        format!("ALTER TABLE rag.embedding ATTACH PARTITION rag.{leaf} FOR VALUES IN ('{}')", uuid(space)),
+    ] {
+        spi::run(&statement, vec![])?;
+    }
+    Ok(Space { id: space, dimension })
+}
+
+/// Name of a space's partition: letters, digits and underscores, so it needs no quotes.
+pub(super) fn leaf_name(space: Id) -> String {
+    format!("embedding_{space:032x}")
+}
+
+/// Vectors of the domain's chunks whose embedded text has one of these hashes, as text.
+pub(crate) fn by_hash(domain: Id, space: Space, hashes: &[[u8; 32]]) -> Result<HashMap<Vec<u8>, String>> {
+    let rows = spi::write(
+        "SELECT DISTINCT ON (c.sha256) c.sha256, e.v::text
+         FROM rag.chunk c JOIN rag.embedding e ON e.domain_id = c.domain_id AND e.chunk_id = c.id
+         WHERE c.domain_id = $1 AND c.sha256 = ANY ($2) AND e.space_id = $3
+         ORDER BY c.sha256, c.id",
+        vec![
+            uuid(domain).into(),
+            hashes.iter().map(|h| h.to_vec()).collect::<Vec<_>>().into(),
+            uuid(space.id).into(),
+        ],
+        |row| Ok((row.require::<Vec<u8>>(1)?, row.require::<String>(2)?)),
+    )?;
+    Ok(rows.into_iter().collect())
+}
+
+/// A vector as pgvector reads it.
+pub(crate) fn vector_text(values: &[f32]) -> String {
+    let mut text = String::with_capacity(values.len() * 12 + 2);
+    text.push('[');
+    for (i, value) in values.iter().enumerate() {
+        if i > 0 {
+            text.push(',');
+        }
+        text.push_str(&value.to_string());
+    }
+    text.push(']');
+    text
+}
+
+/// Which of these chunks, by position, have no vector in the space. Elevated, or for workers.
+pub(crate) fn missing(domain: Id, space: Space, chunks: &[Id]) -> Result<Vec<usize>> {
+    let rows = spi::write(
+        "SELECT (c.position - 1)::int FROM unnest($3::uuid[]) WITH ORDINALITY AS c (id, position)
+         WHERE NOT EXISTS (SELECT FROM rag.embedding e
+                           WHERE e.space_id = $1 AND e.domain_id = $2 AND e.chunk_id = c.id)
+         ORDER BY c.position",
+        vec![uuid(space.id).into(), uuid(domain).into(), uuids(chunks.iter().copied()).into()],
+        |row| row.require::<i32>(1),
+    )?;
+    Ok(rows.into_iter().map(|position| position as usize).collect())
+}
+
+/// Stores the vectors of chunks.
+pub(crate) fn insert(domain: Id, space: Space, chunks: &[Id], vectors: Vec<String>) -> Result<()> {
+    let schema = vector_schema()?;
+    spi::run(
+        &format!(
+            "INSERT INTO rag.embedding (space_id, domain_id, chunk_id, v)
+             SELECT $1, $2, e.chunk_id, e.v::{schema}.halfvec FROM unnest($3::uuid[], $4::text[]) AS e (chunk_id, v)"
+        ),
+        vec![
+            uuid(space.id).into(),
+            uuid(domain).into(),
+            uuids(chunks.iter().copied()).into(),
+            vectors.into(),
+        ],
+    )
+}
+
+/// A hit of the vector arm.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct VectorHit {
+    pub(crate) chunk: Id,
+    /// Cosine, from -1 to 1.
+    pub(crate) score: f64,
+}
+
+fn hit_of_row(row: &spi::Row) -> Result<VectorHit> {
+    Ok(VectorHit { chunk: id(row.require(1)?), score: row.require(2)? })
+}
+
+/// The nearest chunks of the domains by comparing all of them; with `documents`, of these documents only.
+///
+/// ORDER BY has a second key and no cast, so no approximate index can serve it.
+pub(crate) fn nearest_exact(
+    space: Space,
+    domains: &[Id],
+    query: &str,
+    limit: usize,
+    documents: Option<&[Id]>,
+) -> Result<Vec<VectorHit>> {
+    let schema = vector_schema()?;
+    let distance = format!("e.v OPERATOR({schema}.<=>) $3::text::{schema}.halfvec");
+    let mut args: Vec<spi::Arg> = vec![
+        uuid(space.id).into(),
+        uuids(domains.iter().copied()).into(),
+        query.into(),
+        (limit as i64).into(),
+    ];
+    let sql = match documents {
+        None => format!(
+            "SELECT e.chunk_id, 1 - ({distance}) FROM rag.embedding e
+             WHERE e.space_id = $1 AND e.domain_id = ANY ($2)
+             ORDER BY {distance}, e.chunk_id LIMIT $4"
+        ),
+        Some(documents) => {
+            args.push(uuids(documents.iter().copied()).into());
+            format!(
+                "SELECT e.chunk_id, 1 - ({distance})
+                 FROM rag.chunk c JOIN rag.embedding e ON e.domain_id = c.domain_id AND e.chunk_id = c.id
+                 WHERE e.space_id = $1 AND c.domain_id = ANY ($2) AND c.document_id = ANY ($5)
+                 ORDER BY {distance}, e.chunk_id LIMIT $4"
+            )
+        }
+    };
+    spi::read(&sql, args, hit_of_row)
+}
+
+/// The nearest chunks of the domains by the HNSW index with iterative scan: fast, may miss some, and may give
+/// fewer than `limit`. `None` if the space has no such index.
+pub(crate) fn nearest_approximate(
+    space: Space,
+    domains: &[Id],
+    query: &str,
+    limit: usize,
+) -> Result<Option<Vec<VectorHit>>> {
+    if !has_index(space)? {
+        return Ok(None);
+    }
+    let schema = vector_schema()?;
+    let dimension = space.dimension;
+    let distance = format!(
+        "(e.v::{schema}.halfvec({dimension})) OPERATOR({schema}.<=>) $2::text::{schema}.halfvec({dimension})"
+    );
+    let sql = format!(
+        "SELECT e.chunk_id, 1 - ({distance}) FROM rag.embedding e
+         WHERE e.space_id = '{}' AND e.domain_id = ANY ($1)
+         ORDER BY {distance} LIMIT $3",
+        uuid(space.id)
+    );
+    let hits = elevation::with_settings(
+        &[
+            (c"hnsw.iterative_scan", c"strict_order"),
+            (c"hnsw.ef_search", c"200"),
+            (c"enable_seqscan", c"off"),
+            (c"enable_bitmapscan", c"off"),
+            (c"enable_sort", c"off"),
+        ],
+        || {
+            spi::read(
+                &sql,
+                vec![uuids(domains.iter().copied()).into(), query.into(), (limit as i64).into()],
+                hit_of_row,
+            )
+        },
+    )?;
+    Ok(Some(hits))
+}
+
+pub(super) fn index_name(space: Id) -> String {
+    format!("{}_hnsw", leaf_name(space))
+}
+
+fn has_index(space: Space) -> Result<bool> {
+    let found = spi::read_one(
+        "SELECT true FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
+         WHERE c.relnamespace = 'rag'::regnamespace AND c.relname = $1 AND i.indisvalid",
+        vec![index_name(space.id).into()],
+        |row| row.require::<bool>(1),
+    )?;
+    Ok(found.unwrap_or(false))
+}

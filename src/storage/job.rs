@@ -1,0 +1,367 @@
+//! Jobs: claiming, finishing, failing, and counting what is left.
+
+use super::{Id, id, uuid, uuids};
+use crate::error::Result;
+use crate::pg::spi;
+
+/// A claimed job.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Claim {
+    pub(crate) domain: Id,
+    pub(crate) document: Id,
+    pub(crate) version: i64,
+    pub(crate) tries: i32,
+}
+
+/// Puts jobs whose worker is gone back into the queue, and returns how many.
+pub(crate) fn reclaim_orphans() -> Result<i64> {
+    let rows = spi::write(
+        "UPDATE rag.job j SET state = 'queued', worker_pid = NULL, worker_start = NULL, due_at = now()
+         WHERE j.state = 'running'
+           AND NOT EXISTS (SELECT FROM pg_stat_activity a
+                           WHERE a.pid = j.worker_pid AND a.backend_start = j.worker_start)
+         RETURNING 1",
+        vec![],
+        |_| Ok(()),
+    )?;
+    Ok(rows.len() as i64)
+}
+
+/// A domain whose turn it is to have work done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Turn {
+    /// Whose turn it is: where the next look goes on.
+    pub(crate) of: Id,
+    /// Where its owner wants the turn to be spent.
+    pub(crate) spent_in: Id,
+}
+
+/// Domains with queued jobs are stepped through in the falling order of ids, each by one look into the index, until
+/// one is not paused and has a job that is due. ORDER BY is that of `job_queued` read backwards: no other index
+/// serves, so nothing that is done is looked at, and the newest job of a domain comes first. Where an old snapshot
+/// keeps the entries of what is done, these are the older ones.
+const NEXT_TURN: &str = "WITH RECURSIVE waiting (domain_id) AS (
+         (SELECT j.domain_id FROM rag.job j WHERE j.state = 'queued' AND j.domain_id < $1
+          ORDER BY j.domain_id DESC, j.priority, j.due_at DESC, j.document_id DESC LIMIT 1)
+         UNION ALL
+         SELECT (SELECT j.domain_id FROM rag.job j WHERE j.state = 'queued' AND j.domain_id < w.domain_id
+                 ORDER BY j.domain_id DESC, j.priority, j.due_at DESC, j.document_id DESC LIMIT 1)
+         FROM waiting w WHERE w.domain_id IS NOT NULL)
+     SELECT w.domain_id FROM waiting w
+     CROSS JOIN LATERAL (
+         SELECT FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id
+         WHERE d.id = w.domain_id AND d.paused_at IS NULL AND c.paused_at IS NULL LIMIT 1) live
+     CROSS JOIN LATERAL (
+         SELECT FROM rag.job j
+         WHERE j.domain_id = w.domain_id AND j.state = 'queued' AND j.due_at <= clock_timestamp()
+         ORDER BY j.priority, j.due_at DESC, j.document_id DESC LIMIT 1) due
+     LIMIT 1";
+
+/// The next domain with work that is due, after `last` (0 at first) in the falling order of ids, then beginning anew: each
+/// domain gets its turn, however much another has queued. Its owner may have given another of his domains a
+/// higher priority; then the turn is spent there, so that no priority takes anything from others.
+pub(crate) fn next_turn(last: Id) -> Result<Option<Turn>> {
+    let next = |before: Id| {
+        spi::write_one(NEXT_TURN, vec![uuid(before).into()], |row| row.require::<pgrx::Uuid>(1).map(id))
+    };
+    let found = match last {
+        0 => None,
+        last => next(last)?,
+    };
+    let found = match found {
+        Some(domain) => Some(domain),
+        None => next(Id::MAX)?,
+    };
+    let Some(of) = found else { return Ok(None) };
+    let preferred = spi::write_one(
+        "SELECT o.id FROM rag.domain d
+         JOIN rag.domain o ON o.owner = d.owner AND o.owner_role = d.owner_role AND o.priority > d.priority
+         JOIN rag.collection c ON c.id = o.collection_id
+         WHERE d.id = $1 AND o.paused_at IS NULL AND c.paused_at IS NULL
+           AND EXISTS (SELECT FROM rag.job j
+                       WHERE j.domain_id = o.id AND j.state = 'queued' AND j.due_at <= clock_timestamp())
+         ORDER BY o.priority DESC, o.id LIMIT 1",
+        vec![uuid(of).into()],
+        |row| row.require::<pgrx::Uuid>(1).map(id),
+    )?;
+    Ok(Some(Turn { of, spent_in: preferred.unwrap_or(of) }))
+}
+
+/// Claims up to `limit` due jobs of a domain: by priority, then oldest first.
+pub(crate) fn claim(domain: Id, limit: i64) -> Result<Vec<Claim>> {
+    spi::write(
+        "UPDATE rag.job j
+         SET state = 'running', started_at = clock_timestamp(), worker_pid = pg_backend_pid(),
+             worker_start = (SELECT backend_start FROM pg_stat_get_activity(pg_backend_pid()))
+         FROM (SELECT domain_id, document_id FROM rag.job
+               WHERE domain_id = $1 AND state = 'queued' AND due_at <= clock_timestamp()
+               ORDER BY priority DESC, due_at, document_id LIMIT $2 FOR UPDATE SKIP LOCKED) q
+         WHERE j.domain_id = q.domain_id AND j.document_id = q.document_id
+         RETURNING j.domain_id, j.document_id, j.version, j.tries",
+        vec![uuid(domain).into(), limit.into()],
+        |row| {
+            Ok(Claim {
+                domain: id(row.require(1)?),
+                document: id(row.require(2)?),
+                version: row.require(3)?,
+                tries: row.require(4)?,
+            })
+        },
+    )
+}
+
+/// Whether this worker's claim still stands (only a running job has a worker): not cancelled, not changed, its collection neither deleted nor
+/// taken over by another worker.
+pub(crate) fn is_held(claim: &Claim) -> Result<bool> {
+    let held = spi::write_one(
+        "SELECT true FROM rag.job j JOIN rag.domain d ON d.id = j.domain_id
+         WHERE j.domain_id = $1 AND j.document_id = $2 AND j.version = $3
+           AND j.worker_pid = pg_backend_pid() AND d.collection_id IS NOT NULL",
+        vec![uuid(claim.domain).into(), uuid(claim.document).into(), claim.version.into()],
+        |row| row.require::<bool>(1),
+    )?;
+    Ok(held.unwrap_or(false))
+}
+
+/// Those of the documents whose claim by this worker still stands, locked until the transaction ends. What
+/// somebody else is changing is left out.
+pub(crate) fn hold(domain: Id, documents: &[Id]) -> Result<Vec<Id>> {
+    spi::write(
+        "SELECT j.document_id FROM rag.job j
+         WHERE j.domain_id = $1 AND j.document_id = ANY ($2) AND j.worker_pid = pg_backend_pid()
+           AND EXISTS (SELECT FROM rag.domain d WHERE d.id = j.domain_id AND d.collection_id IS NOT NULL)
+         FOR UPDATE OF j SKIP LOCKED",
+        vec![uuid(domain).into(), uuids(documents.iter().copied()).into()],
+        |row| row.require::<pgrx::Uuid>(1).map(id),
+    )
+}
+
+/// Whether the owner of a domain, or of its collection, holds back its work.
+pub(crate) fn is_paused(domain: Id) -> Result<bool> {
+    let paused = spi::write_one(
+        "SELECT d.paused_at IS NOT NULL OR c.paused_at IS NOT NULL
+         FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id WHERE d.id = $1",
+        vec![uuid(domain).into()],
+        |row| row.require::<bool>(1),
+    )?;
+    Ok(paused.unwrap_or(false))
+}
+
+/// Marks a job as done, if it is still about this version.
+pub(crate) fn finish(domain: Id, document: Id, version: i64, chunks: usize, embedded: usize) -> Result<()> {
+    spi::run(
+        "UPDATE rag.job SET state = 'done', finished_at = clock_timestamp(), chunks = $4, embedded = $5, sqlstate = NULL,
+                error = NULL, worker_pid = NULL, worker_start = NULL,
+                started_at = coalesce(started_at, clock_timestamp())
+         WHERE domain_id = $1 AND document_id = $2 AND version = $3",
+        vec![
+            uuid(domain).into(),
+            uuid(document).into(),
+            version.into(),
+            (chunks as i32).into(),
+            (embedded as i32).into(),
+        ],
+    )
+}
+
+/// Puts a running job back into the queue.
+pub(crate) struct Requeue<'a> {
+    /// Seconds until it is due.
+    pub(crate) delay_s: f64,
+    /// Whether it counts as a try.
+    pub(crate) counts: bool,
+    pub(crate) sqlstate: Option<&'a str>,
+    pub(crate) error: Option<&'a str>,
+}
+
+/// Puts a running job back into the queue, if this worker still holds it.
+pub(crate) fn requeue(claim: &Claim, requeue: &Requeue<'_>) -> Result<()> {
+    spi::run(
+        "UPDATE rag.job SET state = 'queued', due_at = clock_timestamp() + $4 * interval '1 second',
+                tries = tries + $5, sqlstate = $6, error = $7, worker_pid = NULL, worker_start = NULL
+         WHERE domain_id = $1 AND document_id = $2 AND version = $3 AND worker_pid = pg_backend_pid()",
+        vec![
+            uuid(claim.domain).into(),
+            uuid(claim.document).into(),
+            claim.version.into(),
+            requeue.delay_s.into(),
+            i32::from(requeue.counts).into(),
+            requeue.sqlstate.map(str::to_owned).into(),
+            requeue.error.map(str::to_owned).into(),
+        ],
+    )
+}
+
+/// Marks a job as failed, if this worker still holds it; `false` if it does not.
+pub(crate) fn fail(claim: &Claim, sqlstate: &str, error: &str) -> Result<bool> {
+    let changed = spi::write_one(
+        "UPDATE rag.job SET state = 'failed', finished_at = clock_timestamp(), tries = tries + 1, sqlstate = $4,
+                error = $5, worker_pid = NULL, worker_start = NULL
+         WHERE domain_id = $1 AND document_id = $2 AND version = $3 AND worker_pid = pg_backend_pid()
+         RETURNING true",
+        vec![
+            uuid(claim.domain).into(),
+            uuid(claim.document).into(),
+            claim.version.into(),
+            sqlstate.into(),
+            error.into(),
+        ],
+        |row| row.require::<bool>(1),
+    )?;
+    Ok(changed.unwrap_or(false))
+}
+
+/// Seconds until the next queued job is due; `None` if nothing is queued that is not paused.
+pub(crate) fn seconds_until_due() -> Result<Option<f64>> {
+    let due = spi::write_one(
+        "SELECT extract(epoch FROM min(j.due_at) - clock_timestamp())::float8
+         FROM rag.job j JOIN rag.domain d ON d.id = j.domain_id JOIN rag.collection c ON c.id = d.collection_id
+         WHERE j.state = 'queued' AND d.paused_at IS NULL AND c.paused_at IS NULL",
+        vec![],
+        |row| Ok(row.get::<f64>(1)),
+    )?;
+    Ok(due.flatten())
+}
+
+/// Unfinished work of the caller's domains.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Unfinished {
+    /// Jobs that run, or will.
+    pub(crate) jobs: i64,
+    /// Queued jobs that nobody will take while they are paused.
+    pub(crate) paused: i64,
+    pub(crate) failed: i64,
+}
+
+/// Counts jobs that are queued or running, and those that failed.
+pub(crate) fn unfinished(domains: &[Id]) -> Result<Unfinished> {
+    let found = spi::write_one(
+        "SELECT count(*) FILTER (WHERE j.state = 'running' OR j.state = 'queued' AND NOT p.paused),
+                count(*) FILTER (WHERE j.state = 'queued' AND p.paused), count(*) FILTER (WHERE j.state = 'failed')
+         FROM (SELECT d.id, d.paused_at IS NOT NULL OR c.paused_at IS NOT NULL AS paused
+               FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id WHERE d.id = ANY ($1)) p
+         JOIN rag.job j ON j.domain_id = p.id WHERE j.state <> 'done'",
+        vec![uuids(domains.iter().copied()).into()],
+        |row| Ok(Unfinished { jobs: row.require(1)?, paused: row.require(2)?, failed: row.require(3)? }),
+    )?;
+    Ok(found.unwrap_or_default())
+}
+
+/// Transactions that queued the unfinished jobs of these domains, as far as the jobs were not touched since.
+pub(crate) fn queueing_transactions(domains: &[Id]) -> Result<Vec<u32>> {
+    spi::write(
+        "SELECT DISTINCT xmin::text FROM rag.job WHERE domain_id = ANY ($1) AND state = 'queued'",
+        vec![uuids(domains.iter().copied()).into()],
+        |row| Ok(row.require::<String>(1)?.parse().unwrap_or(0)),
+    )
+}
+
+/// What is steered: all documents of domains, or one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Steered<'a> {
+    Domains(&'a [Id]),
+    Document(Id, Id),
+}
+
+impl Steered<'_> {
+    /// Domains, and the document or null, as the first two arguments of a statement.
+    fn args(self) -> Vec<spi::Arg> {
+        let (domains, document) = match self {
+            Steered::Domains(domains) => (domains.to_vec(), None),
+            Steered::Document(domain, document) => (vec![domain], Some(uuid(document))),
+        };
+        vec![uuids(domains).into(), document.into()]
+    }
+}
+
+/// Queues failed documents once more, and returns how many. Elevated.
+///
+/// Documents are locked before their jobs, as by whoever changes a document.
+pub(crate) fn retry_failed(steered: Steered<'_>) -> Result<i64> {
+    let rows = spi::write(
+        "WITH failed AS MATERIALIZED (
+             SELECT d.domain_id, d.id FROM rag.job j
+             JOIN rag.document d ON d.domain_id = j.domain_id AND d.id = j.document_id
+             WHERE j.domain_id = ANY ($1) AND ($2 IS NULL OR j.document_id = $2) AND j.state = 'failed'
+             ORDER BY d.id FOR UPDATE OF d
+         ), retried AS (
+             UPDATE rag.job j SET state = 'queued', tries = 0, due_at = clock_timestamp(), queued_at = clock_timestamp(),
+                    started_at = NULL, finished_at = NULL, sqlstate = NULL, error = NULL
+             FROM failed f WHERE j.domain_id = f.domain_id AND j.document_id = f.id AND j.state = 'failed'
+             RETURNING j.domain_id, j.document_id
+         )
+         UPDATE rag.document d SET status = 'pending', error = NULL FROM retried r
+         WHERE d.domain_id = r.domain_id AND d.id = r.document_id
+         RETURNING 1",
+        steered.args(),
+        |_| Ok(()),
+    )?;
+    Ok(rows.len() as i64)
+}
+
+/// Ends queued and running work as failed with SQLSTATE 57014, and returns on how many documents. Elevated.
+///
+/// Documents are locked before their jobs, as by whoever changes a document. A worker that is at one finds its
+/// claim gone.
+pub(crate) fn cancel(steered: Steered<'_>) -> Result<i64> {
+    let rows = spi::write(
+        "WITH wanted AS MATERIALIZED (
+             SELECT d.domain_id, d.id FROM rag.job j
+             JOIN rag.document d ON d.domain_id = j.domain_id AND d.id = j.document_id
+             WHERE j.domain_id = ANY ($1) AND ($2 IS NULL OR j.document_id = $2) AND j.state IN ('queued', 'running')
+             ORDER BY d.id FOR UPDATE OF d
+         ), cancelled AS (
+             UPDATE rag.job j SET state = 'failed', finished_at = clock_timestamp(), sqlstate = '57014',
+                    error = 'cancelled', worker_pid = NULL, worker_start = NULL
+             FROM wanted w
+             WHERE j.domain_id = w.domain_id AND j.document_id = w.id AND j.state IN ('queued', 'running')
+             RETURNING j.domain_id, j.document_id
+         )
+         UPDATE rag.document d SET status = 'failed', error = 'cancelled' FROM cancelled c
+         WHERE d.domain_id = c.domain_id AND d.id = c.document_id
+         RETURNING 1",
+        steered.args(),
+        |_| Ok(()),
+    )?;
+    Ok(rows.len() as i64)
+}
+
+/// Sets the place of a document among those of its domain. Elevated.
+pub(crate) fn set_priority(domain: Id, document: Id, priority: i32) -> Result<()> {
+    spi::run(
+        "UPDATE rag.job SET priority = $3 WHERE domain_id = $1 AND document_id = $2 AND priority <> $3",
+        vec![uuid(domain).into(), uuid(document).into(), priority.into()],
+    )
+}
+
+/// Has the documents of a collection processed anew, also those that a worker is processing as it was; returns how
+/// many. The forms they have stay searchable meanwhile. Elevated.
+pub(crate) fn process_anew(collection: Id) -> Result<i64> {
+    queue_again(
+        "j.domain_id IN (SELECT d.id FROM rag.domain d WHERE d.collection_id = $1) AND j.state IN ('done', 'running')",
+        vec![uuid(collection).into()],
+    )
+}
+
+/// Has processed documents of a domain processed anew; returns how many. For workers.
+pub(crate) fn process_documents_anew(domain: Id, documents: &[Id]) -> Result<i64> {
+    queue_again(
+        "j.domain_id = $1 AND j.document_id = ANY ($2) AND j.state = 'done'",
+        vec![uuid(domain).into(), uuids(documents.iter().copied()).into()],
+    )
+}
+
+/// Queues the jobs that a condition of our own chooses.
+fn queue_again(which: &str, args: Vec<spi::Arg>) -> Result<i64> {
+    let rows = spi::write(
+        &format!(
+            "UPDATE rag.job j SET state = 'queued', tries = 0, due_at = clock_timestamp(), queued_at = clock_timestamp(),
+                    started_at = NULL, finished_at = NULL, worker_pid = NULL, worker_start = NULL
+             WHERE {which}
+             RETURNING 1"
+        ),
+        args,
+        |_| Ok(()),
+    )?;
+    Ok(rows.len() as i64)
+}

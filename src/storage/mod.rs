@@ -1,0 +1,58 @@
+//! L1: the only folder of `src/` with SQL text; one file per noun.
+//!
+//! Reading functions run with the caller's rights under the active snapshot. Writing functions are called
+//! within `pg::elevation::elevated`, or by a background worker, and name the domains that they touch.
+
+pub(crate) mod attached_row;
+pub(crate) mod attachment;
+pub(crate) mod chunk;
+pub(crate) mod collection;
+mod definition;
+pub(crate) mod document;
+pub(crate) mod dropped;
+pub(crate) mod embedding;
+pub(crate) mod job;
+pub(crate) mod metadata;
+pub(crate) mod model_change;
+pub(crate) mod relation;
+pub(crate) mod segment;
+pub(crate) mod source;
+pub(crate) mod vector_index;
+
+use pgrx::Uuid;
+
+/// An id as a number, for sets and sorting: the order is that of Postgres' `uuid`.
+pub(crate) type Id = u128;
+
+/// The smallest id of attached collections and their domains, as the policies in `sql/` have it.
+pub(crate) const FIRST_ATTACHED: Id = 0xffff_ffff_ffff_8000_8000_0000_0000_0000;
+
+/// Whether a collection or domain stands for an attached table.
+pub(crate) fn is_attached(id: Id) -> bool {
+    id >= FIRST_ATTACHED
+}
+
+/// An id for SQL.
+pub(crate) fn uuid(id: Id) -> Uuid {
+    Uuid::from_bytes(id.to_be_bytes())
+}
+
+/// Ids for SQL.
+pub(crate) fn uuids(ids: impl IntoIterator<Item = Id>) -> Vec<Uuid> {
+    ids.into_iter().map(uuid).collect()
+}
+
+/// An id from SQL.
+pub(crate) fn id(uuid: Uuid) -> Id {
+    Id::from_be_bytes(*uuid.as_bytes())
+}
+
+/// Whether the extension's tables exist in this database.
+pub(crate) fn is_installed() -> crate::error::Result<bool> {
+    let found = crate::pg::spi::read_one(
+        "SELECT true FROM pg_catalog.pg_extension WHERE extname = 'rag_ext'",
+        vec![],
+        |row| row.require::<bool>(1),
+    )?;
+    Ok(found.unwrap_or(false))
+}

@@ -1,0 +1,182 @@
+//! Keyword segments as rows: listing, loading, writing, and what a merge needs.
+
+use super::{Id, id, uuid, uuids};
+use crate::error::{Error, Result};
+use crate::pg::{random, spi, transaction};
+use rag_core::hash::sha256;
+use std::collections::HashMap;
+
+/// Most bytes of one row.
+const PART_BYTES: usize = 4 * 1024 * 1024;
+
+/// A segment without its bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct SegmentHeader {
+    pub(crate) domain: Id,
+    pub(crate) id: Id,
+    pub(crate) language: String,
+    pub(crate) analyser_version: u32,
+    pub(crate) entries: u32,
+    pub(crate) bytes: u64,
+    pub(crate) sha256: [u8; 32],
+    /// Written by the caller's own open transaction, so it may yet disappear.
+    pub(crate) is_uncommitted: bool,
+}
+
+/// Segments of domains, under the active snapshot, in a fixed order.
+pub(crate) fn list(domains: &[Id]) -> Result<Vec<SegmentHeader>> {
+    spi::read(
+        "SELECT domain_id, id, language, analyser_version, entries, bytes, sha256, xmin
+         FROM rag.segment WHERE domain_id = ANY ($1) AND part = 0 ORDER BY domain_id, id",
+        vec![uuids(domains.iter().copied()).into()],
+        header_of_row,
+    )
+}
+
+fn header_of_row(row: &spi::Row) -> Result<SegmentHeader> {
+    let digest: &[u8] = row.require(7)?;
+    let xmin: crate::pg::TransactionId = row.require(8)?;
+    Ok(SegmentHeader {
+        domain: id(row.require(1)?),
+        id: id(row.require(2)?),
+        language: row.require(3)?,
+        analyser_version: row.require::<i32>(4)? as u32,
+        entries: row.require::<i32>(5)? as u32,
+        bytes: row.require::<i64>(6)? as u64,
+        sha256: digest.try_into().map_err(|_| Error::damaged("a segment's SHA-256 has not 32 bytes"))?,
+        is_uncommitted: transaction::is_own_xid(xmin.into_inner()),
+    })
+}
+
+const LOAD: &str = "SELECT data FROM rag.segment WHERE domain_id = $1 AND id = $2 ORDER BY part";
+
+/// All bytes of a segment under the active snapshot, checked against its SHA-256.
+pub(crate) fn load(header: &SegmentHeader) -> Result<Vec<u8>> {
+    let args = vec![uuid(header.domain).into(), uuid(header.id).into()];
+    checked(header, spi::read(LOAD, args, |row| row.require::<Vec<u8>>(1))?)
+}
+
+/// [`load`] of several segments at once, in their order: a caller may see thousands of small ones, and each
+/// statement computes what he may see.
+pub(crate) fn load_many(headers: &[&SegmentHeader]) -> Result<Vec<Vec<u8>>> {
+    let rows = spi::read(
+        "SELECT s.id, s.data
+         FROM unnest($1::uuid[], $2::uuid[]) w (domain_id, id)
+         JOIN rag.segment s ON s.domain_id = w.domain_id AND s.id = w.id
+         ORDER BY s.id, s.part",
+        vec![uuids(headers.iter().map(|h| h.domain)).into(), uuids(headers.iter().map(|h| h.id)).into()],
+        |row| Ok((id(row.require(1)?), row.require::<Vec<u8>>(2)?)),
+    )?;
+    let mut parts: HashMap<Id, Vec<Vec<u8>>> = HashMap::new();
+    for (segment, data) in rows {
+        parts.entry(segment).or_default().push(data);
+    }
+    headers.iter().map(|header| checked(header, parts.remove(&header.id).unwrap_or_default())).collect()
+}
+
+/// [`load`] of a segment that was found under a later snapshot than the active one. For merges.
+pub(crate) fn load_latest(header: &SegmentHeader) -> Result<Vec<u8>> {
+    let args = vec![uuid(header.domain).into(), uuid(header.id).into()];
+    checked(header, spi::write(LOAD, args, |row| row.require::<Vec<u8>>(1))?)
+}
+
+fn checked(header: &SegmentHeader, parts: Vec<Vec<u8>>) -> Result<Vec<u8>> {
+    let bytes = parts.concat();
+    if sha256(&bytes) != header.sha256 {
+        return Err(Error::damaged("a keyword segment's bytes do not match their SHA-256")
+            .detail(format!("Segment {} has {} of {} bytes.", uuid(header.id), bytes.len(), header.bytes))
+            .hint("UPDATE rag.document SET content = content re-indexes documents; restore the table if pages are damaged."));
+    }
+    Ok(bytes)
+}
+
+/// Stores a segment. Elevated.
+pub(crate) fn insert(domain: Id, language: &str, entries: u32, bytes: &[u8]) -> Result<Id> {
+    let segment = Id::from_be_bytes(random::new_id()?);
+    let digest = sha256(bytes).to_vec();
+    let parts: Vec<&[u8]> = if bytes.is_empty() { vec![bytes] } else { bytes.chunks(PART_BYTES).collect() };
+    for (part, data) in parts.iter().enumerate() {
+        spi::run(
+            "INSERT INTO rag.segment (domain_id, id, part, parts, language, analyser_version, entries, bytes, sha256, data)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            vec![
+                uuid(domain).into(),
+                uuid(segment).into(),
+                (part as i32).into(),
+                (parts.len() as i32).into(),
+                language.into(),
+                (rag_bm25::ANALYSER_VERSION as i32).into(),
+                (entries as i32).into(),
+                (bytes.len() as i64).into(),
+                digest.clone().into(),
+                data.to_vec().into(),
+            ],
+        )?;
+    }
+    Ok(segment)
+}
+
+/// A domain whose segments may want merging.
+#[derive(Debug, Clone)]
+pub(crate) struct MergeCandidate {
+    pub(crate) domain: Id,
+    /// Chunks deleted since the last merge.
+    pub(crate) deleted: i64,
+}
+
+/// Domains with at least `segments` segments, or where deleted chunks make up at least a fifth of the entries,
+/// or whose analyser is out of date. For background workers.
+pub(crate) fn merge_candidates(segments: i64, limit: i64) -> Result<Vec<MergeCandidate>> {
+    spi::write(
+        "SELECT s.domain_id, coalesce(t.chunks, 0)
+         FROM (SELECT domain_id, count(*) AS segments, sum(entries) AS entries, min(analyser_version) AS analyser
+               FROM rag.segment WHERE part = 0 GROUP BY domain_id) s
+         LEFT JOIN (SELECT domain_id, sum(chunks)::bigint AS chunks FROM rag.tombstone GROUP BY domain_id) t
+              ON t.domain_id = s.domain_id
+         WHERE (s.segments >= $1 OR coalesce(t.chunks, 0) * 5 >= s.entries AND t.chunks > 0 OR s.analyser < $2)
+           AND EXISTS (SELECT FROM rag.domain d WHERE d.id = s.domain_id AND d.collection_id IS NOT NULL)
+         ORDER BY s.segments DESC LIMIT $3",
+        vec![segments.into(), (rag_bm25::ANALYSER_VERSION as i32).into(), limit.into()],
+        |row| Ok(MergeCandidate { domain: id(row.require(1)?), deleted: row.require(2)? }),
+    )
+}
+
+/// The segments of a domain, with what was committed last. For merges.
+pub(crate) fn latest(domain: Id) -> Result<Vec<SegmentHeader>> {
+    spi::write(
+        "SELECT domain_id, id, language, analyser_version, entries, bytes, sha256, xmin
+         FROM rag.segment WHERE domain_id = $1 AND part = 0",
+        vec![uuid(domain).into()],
+        header_of_row,
+    )
+}
+
+/// Locks the segments of a domain against another merge; those that another one holds are left out.
+pub(crate) fn lock_for_merge(domain: Id) -> Result<Vec<SegmentHeader>> {
+    spi::write(
+        "SELECT domain_id, id, language, analyser_version, entries, bytes, sha256, xmin
+         FROM rag.segment WHERE domain_id = $1 AND part = 0 ORDER BY entries, id FOR UPDATE SKIP LOCKED",
+        vec![uuid(domain).into()],
+        header_of_row,
+    )
+}
+
+/// Deletes segments that a merge has replaced.
+pub(crate) fn delete(domain: Id, segments: &[Id]) -> Result<()> {
+    spi::run(
+        "DELETE FROM rag.segment WHERE domain_id = $1 AND id = ANY ($2)",
+        vec![uuid(domain).into(), uuids(segments.iter().copied()).into()],
+    )
+}
+
+/// Takes the tombstones of a domain away, under the snapshot of the statement.
+pub(crate) fn delete_tombstones(domain: Id) -> Result<()> {
+    spi::run("DELETE FROM rag.tombstone WHERE domain_id = $1", vec![uuid(domain).into()])
+}
+
+/// SHA-256 of every segment of this database, to tell which cached files are still of use.
+pub(crate) fn all_digests() -> Result<Vec<Vec<u8>>> {
+    spi::write("SELECT DISTINCT sha256 FROM rag.segment WHERE part = 0", vec![], |row| {
+        row.require::<Vec<u8>>(1)
+    })
+}

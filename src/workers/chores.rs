@@ -1,0 +1,75 @@
+//! What workers do beside documents: merging, clearing away deleted collections, vector indexes, stale files.
+//!
+//! A busy worker does a little of it after each batch of documents, so that steady ingestion starves none of it; an
+//! idle one does all.
+
+use super::{attach, merge, model_change};
+use crate::config;
+use crate::error::Result;
+use crate::pg::{shared, worker};
+use crate::search;
+use crate::storage::dropped::{self, Progress};
+use crate::storage::vector_index;
+use std::time::{Duration, Instant};
+
+/// Between two looks of a busy worker for what is rarely to be done.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// What a worker remembers of its chores.
+pub(super) struct Chores {
+    cleared: Progress,
+    model_change: model_change::Progress,
+    looked: Instant,
+}
+
+impl Chores {
+    pub(super) fn new() -> Self {
+        Self { cleared: Progress::default(), model_change: Default::default(), looked: Instant::now() }
+    }
+
+    /// A small piece, for a worker that has documents to do.
+    pub(super) fn do_some(&mut self) -> Result<()> {
+        if worker::should_stop() {
+            return Ok(());
+        }
+        self.clear()?;
+        model_change::do_some(&mut self.model_change)?;
+        if self.looked.elapsed() >= LOOK {
+            if config::merge_enabled() {
+                want_indexes()?;
+            }
+            merge::merge_once()?;
+            self.looked = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// A piece, for a worker that has nothing else to do; false when nothing is left.
+    pub(super) fn do_all(&mut self) -> Result<bool> {
+        if merge::merge_once()? || self.clear()? || model_change::do_some(&mut self.model_change)? {
+            return Ok(true);
+        }
+        if config::merge_enabled() {
+            want_indexes()?;
+            worker::transaction(search::remove_stale_files)?;
+            attach::clean_up()?;
+        }
+        Ok(false)
+    }
+
+    fn clear(&mut self) -> Result<bool> {
+        worker::set_activity("rag_ext: clearing away a deleted collection");
+        let mut progress = self.cleared;
+        let cleared = worker::transaction(|| dropped::clear_some(&mut progress))?;
+        self.cleared = progress;
+        Ok(cleared)
+    }
+}
+
+/// Has an index worker come if a vector index is to be built.
+fn want_indexes() -> Result<()> {
+    if worker::transaction(|| vector_index::missing(config::exact_search_limit()))?.is_some() {
+        shared::request_index();
+    }
+    Ok(())
+}

@@ -1,0 +1,343 @@
+//! The worker "rag_ext ingest": claims documents of one database, has the engine parse and embed them, and
+//! writes the results.
+//!
+//! Claim (commit) → the engine's work, with no transaction open → write, if the document is still the same.
+//! Leaves when there is nothing to do, so that an idle database has no connection of ours.
+
+use super::chores::Chores;
+use super::{attach, merge};
+use crate::config;
+use crate::error::{Error, Result};
+use crate::ingest::extract::{Extraction, extract_again};
+use crate::ingest::process::{self, ProcessedDocument};
+use crate::pg::{interrupts, server, shared, worker};
+use crate::storage::collection::Collection;
+use crate::storage::document::StoredDocument;
+use crate::storage::job::{Claim, Requeue};
+use crate::storage::{self, Id, attachment, collection, document, job, model_change};
+use pgrx::PgSqlErrorCode as Code;
+use rag_wire::Lane;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+worker::worker_entry! {
+    /// Entry of the worker "rag_ext ingest".
+    rag_ext_ingest_main => run
+}
+
+/// Documents claimed at a time: what one worker's death delays.
+const CLAIM: i64 = 8;
+
+/// Chunks after which a batch is written, though claimed documents are left.
+const BATCH_CHUNKS: usize = 64;
+
+/// Time after which a batch is written: how long a document that is ready waits for its neighbours.
+const BATCH_TIME: Duration = Duration::from_secs(2);
+
+/// How long a worker without work keeps its connection.
+const IDLE_TIME: Duration = Duration::from_millis(500);
+
+/// Between two looks whether the document at hand is still wanted.
+const CLAIM_LOOK: Duration = Duration::from_secs(1);
+
+/// Pause after a failure that is not the document's fault.
+const ENGINE_DELAY_S: f64 = 2.0;
+
+/// Longest pause before another try.
+const MAX_DELAY_S: f64 = 300.0;
+
+fn run(database: u32) {
+    if !worker::connect(c"rag_ext ingest", database) {
+        return;
+    }
+    match worker::transaction(storage::is_installed) {
+        Ok(true) => {}
+        Ok(false) => return shared::worker_found_no_extension(),
+        Err(error) => return report("cannot look for the extension", &error),
+    }
+    if let Err(error) = work_until_idle() {
+        // Without a reason of a document's own: the database's trouble. The launcher tries again later. Where the
+        // extension was dropped meanwhile, there is none.
+        return match worker::transaction(storage::is_installed) {
+            Ok(false) => shared::worker_found_no_extension(),
+            _ => report("ingestion stopped", &error),
+        };
+    }
+    let due = worker::transaction(seconds_until_due).ok().flatten();
+    shared::worker_idle(due.map(|seconds| server::now() + (seconds.max(0.1) * 1e6) as i64));
+}
+
+/// Seconds until a job or an attached table is due.
+fn seconds_until_due() -> Result<Option<f64>> {
+    let due =
+        [job::seconds_until_due()?, attachment::seconds_until_due()?, model_change::seconds_until_due()?];
+    Ok(due.into_iter().flatten().min_by(f64::total_cmp))
+}
+
+fn work_until_idle() -> Result<()> {
+    let (mut last, mut last_attached) = (0, 0);
+    let mut chores = Chores::new();
+    let mut idle_since: Option<Instant> = None;
+    worker::transaction(job::reclaim_orphans)?;
+    while !worker::should_stop() {
+        worker::reload_configuration();
+        shared::look_for_work();
+        if work_once(&mut last, &mut last_attached, &mut chores)? {
+            idle_since = None;
+            continue;
+        }
+        match idle_since {
+            // Another worker may have died meanwhile, with documents in its hands.
+            None if worker::transaction(job::reclaim_orphans)? > 0 => continue,
+            None => idle_since = Some(Instant::now()),
+            Some(since) if since.elapsed() >= IDLE_TIME => break,
+            Some(_) => {}
+        }
+        worker::wait(IDLE_TIME);
+    }
+    Ok(())
+}
+
+fn report(what: &str, error: &Error) {
+    worker::log(
+        pgrx::PgLogLevel::WARNING,
+        error.code,
+        format!("rag_ext: {what}: {}", error.message),
+        error.hint.as_deref(),
+    );
+}
+
+/// Claims and processes some documents of the next domain, or does chores; false if there was nothing to do.
+fn work_once(last: &mut Id, last_attached: &mut Id, chores: &mut Chores) -> Result<bool> {
+    // Cheap beside the engine's work on what it brings, and it keeps searches from missing changed rows.
+    let followed = attach::follow_once(last_attached)?;
+    let claimed = worker::transaction(|| {
+        let Some(turn) = job::next_turn(*last)? else { return Ok(None) };
+        let domain = turn.spent_in;
+        let claims = job::claim(domain, CLAIM)?;
+        Ok(Some((turn.of, domain, claims, collection::of_domain(domain)?)))
+    })?;
+    let Some((of, domain, claims, collection)) = claimed else {
+        return Ok(followed || chores.do_all()?);
+    };
+    *last = of;
+    if let Some(collection) = collection {
+        process_claims(domain, &collection, claims)?;
+    }
+    merge::merge_domain_if_due(domain)?;
+    chores.do_some()?;
+    Ok(true)
+}
+
+fn process_claims(domain: Id, collection: &Collection, claims: Vec<Claim>) -> Result<()> {
+    let mut batch: Vec<(Claim, ProcessedDocument)> = Vec::new();
+    let mut since = Instant::now();
+    for (index, claim) in claims.iter().enumerate() {
+        let place = format!("document {} of {}", index + 1, claims.len());
+        match process(claim, collection, &place) {
+            Outcome::Processed(processed) => batch.push((*claim, *processed)),
+            Outcome::Gone => {}
+            Outcome::Failed(error) => settle_failure(claim, &error)?,
+            Outcome::NotNow => {
+                write_batch(domain, collection, batch)?;
+                return give_back(&claims[index..], 0.0);
+            }
+        }
+        let chunks: usize = batch.iter().map(|(_, p)| p.chunks()).sum();
+        if chunks >= BATCH_CHUNKS || since.elapsed() >= BATCH_TIME {
+            write_batch(domain, collection, std::mem::take(&mut batch))?;
+            since = Instant::now();
+        }
+    }
+    write_batch(domain, collection, batch)
+}
+
+/// What came of the engine's part of a document.
+enum Outcome {
+    Processed(Box<ProcessedDocument>),
+    /// It is gone, was changed or cancelled since it was claimed, or wanted nothing but its metadata extracted,
+    /// which then is done.
+    Gone,
+    Failed(Error),
+    /// The worker is to stop, or its collection is paused.
+    NotNow,
+}
+
+/// The engine's part of one document.
+fn process(claim: &Claim, collection: &Collection, place: &str) -> Outcome {
+    let loaded = worker::transaction(|| {
+        if job::is_paused(claim.domain)? {
+            return Ok(None);
+        }
+        document::load(claim.domain, claim.document).map(Some)
+    });
+    let loaded: StoredDocument = match loaded {
+        Ok(None) => return Outcome::NotNow,
+        Ok(Some(Some(loaded))) if loaded.version == claim.version => loaded,
+        Ok(Some(_)) => return Outcome::Gone,
+        Err(error) => return Outcome::Failed(error),
+    };
+    if worker::should_stop() {
+        return Outcome::NotNow;
+    }
+    match extract_alone(claim) {
+        Ok(true) => return Outcome::Gone,
+        Ok(false) => {}
+        Err(error) => return Outcome::Failed(error),
+    }
+    let is_gone = Rc::new(Cell::new(false));
+    let worked = interrupts::while_wanted(still_wanted(*claim, Rc::clone(&is_gone)), || {
+        worker::set_activity(&format!("rag_ext: parsing {place}"));
+        let work = process::prepare(loaded, collection, Lane::Bulk)?;
+        let known = worker::transaction(|| work.known_vectors(&collection.model))?;
+        worker::set_activity(&format!("rag_ext: embedding {place}, {} chunks", work.chunks()));
+        work.embed(known, &collection.model, Lane::Bulk)
+    });
+    match worked {
+        Ok(processed) => Outcome::Processed(Box::new(processed)),
+        Err(_) if is_gone.get() => Outcome::Gone,
+        Err(_) if worker::should_stop() => Outcome::NotNow,
+        Err(error) => Outcome::Failed(error),
+    }
+}
+
+/// Whether the job was for metadata alone, which is extracted now, or soon where somebody is changing the document.
+fn extract_alone(claim: &Claim) -> Result<bool> {
+    match worker::transaction(|| extract_again(claim.domain, claim.document, claim.version))? {
+        Extraction::NotAsked => return Ok(false),
+        Extraction::Done => {}
+        Extraction::Locked => give_back(std::slice::from_ref(claim), 0.2)?,
+    }
+    Ok(true)
+}
+
+/// Ends a wait for the engine when the worker is to stop, or (then it says so) when the claim is gone.
+fn still_wanted(claim: Claim, is_gone: Rc<Cell<bool>>) -> impl Fn() -> Result<()> {
+    let looked = Cell::new(Instant::now());
+    move || {
+        if worker::should_stop() {
+            return Err(Error::new(Code::ERRCODE_ADMIN_SHUTDOWN, "the worker is to stop"));
+        }
+        if looked.get().elapsed() < CLAIM_LOOK {
+            return Ok(());
+        }
+        looked.set(Instant::now());
+        if worker::transaction(|| job::is_held(&claim))? {
+            return Ok(());
+        }
+        is_gone.set(true);
+        Err(Error::new(Code::ERRCODE_QUERY_CANCELED, "the document was changed or cancelled"))
+    }
+}
+
+/// Writes a batch in one transaction; if that fails, each document in its own, so that one cannot hold up the
+/// others.
+fn write_batch(domain: Id, collection: &Collection, batch: Vec<(Claim, ProcessedDocument)>) -> Result<()> {
+    if batch.is_empty() {
+        return Ok(());
+    }
+    worker::set_activity(&format!("rag_ext: writing {} documents", batch.len()));
+    let left = match write(domain, collection, &batch) {
+        Ok(left) => left,
+        Err(error) if batch.len() == 1 => {
+            settle_failure(&batch[0].0, &error)?;
+            Vec::new()
+        }
+        Err(_) => {
+            let mut left = Vec::new();
+            for one in batch.chunks(1) {
+                match write(domain, collection, one) {
+                    Ok(more) => left.extend(more),
+                    Err(error) => settle_failure(&one[0].0, &error)?,
+                }
+            }
+            left
+        }
+    };
+    // Changed meanwhile: the change has queued its own job. Being changed right now: look again soon.
+    give_back(&left, 0.2)
+}
+
+/// Writes documents, and returns the claims of those that changed meanwhile or that somebody is changing.
+fn write(domain: Id, collection: &Collection, batch: &[(Claim, ProcessedDocument)]) -> Result<Vec<Claim>> {
+    let documents: Vec<Id> = batch.iter().map(|(claim, _)| claim.document).collect();
+    let done = worker::transaction(|| {
+        let held = job::hold(domain, &documents)?;
+        let processed: Vec<&ProcessedDocument> =
+            batch.iter().filter(|(claim, _)| held.contains(&claim.document)).map(|(_, p)| p).collect();
+        Ok(process::write(domain, collection, &processed)?.done)
+    })?;
+    Ok(batch.iter().map(|(claim, _)| *claim).filter(|claim| !done.contains(&claim.document)).collect())
+}
+
+/// Puts documents back into the queue, each in a transaction of its own: whoever cancels many holds many.
+fn give_back(claims: &[Claim], delay_s: f64) -> Result<()> {
+    let requeue = Requeue { delay_s, counts: false, sqlstate: None, error: None };
+    claims.iter().try_for_each(|claim| worker::transaction(|| job::requeue(claim, &requeue)))
+}
+
+/// What becomes of a document after a failure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Verdict {
+    /// It will never work.
+    Failed,
+    /// Another try after so many seconds, that counts.
+    Retry(f64),
+    /// Another try after so many seconds: it was not the document's fault.
+    Wait(f64),
+}
+
+fn verdict(error: &Error, tries: i32, max_tries: i32) -> Verdict {
+    match error.code {
+        // The document does not parse, is of an unknown type or too large, or its collection makes no sense.
+        Code::ERRCODE_DATA_EXCEPTION
+        | Code::ERRCODE_FEATURE_NOT_SUPPORTED
+        | Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED
+        | Code::ERRCODE_INVALID_PARAMETER_VALUE => Verdict::Failed,
+        // The engine is down, full, slow or without the model.
+        Code::ERRCODE_SYSTEM_ERROR
+        | Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE
+        | Code::ERRCODE_INSUFFICIENT_RESOURCES
+        | Code::ERRCODE_UNDEFINED_OBJECT
+        | Code::ERRCODE_QUERY_CANCELED => Verdict::Wait(ENGINE_DELAY_S),
+        _ if tries + 1 >= max_tries => Verdict::Failed,
+        _ => Verdict::Retry((2.0_f64).powi(tries.min(16)).min(MAX_DELAY_S)),
+    }
+}
+
+fn settle_failure(claim: &Claim, error: &Error) -> Result<()> {
+    let sqlstate = sqlstate_text(error.code);
+    let text = error.one_line();
+    worker::transaction(|| match verdict(error, claim.tries, config::max_tries()) {
+        Verdict::Failed => {
+            // In the order of all who change documents.
+            document::lock(claim.domain, claim.document)?;
+            if job::fail(claim, &sqlstate, &text)? {
+                document::fail(claim.domain, claim.document, claim.version, &text)?;
+            }
+            Ok(())
+        }
+        Verdict::Retry(delay_s) | Verdict::Wait(delay_s) => job::requeue(
+            claim,
+            &Requeue {
+                delay_s,
+                counts: matches!(verdict(error, claim.tries, config::max_tries()), Verdict::Retry(_)),
+                sqlstate: Some(&sqlstate),
+                error: Some(&text),
+            },
+        ),
+    })
+}
+
+/// The five characters of a SQLSTATE: six bits each, from the lowest.
+pub(super) fn sqlstate_text(code: Code) -> String {
+    let mut packed = code as i32;
+    (0..5)
+        .map(|_| {
+            let digit = (packed & 0x3f) as u8;
+            packed >>= 6;
+            char::from(digit + b'0')
+        })
+        .collect()
+}

@@ -1,0 +1,138 @@
+//! The worker "rag_ext launcher": starts ingest workers in databases that have work. Connected to no database.
+//!
+//! It learns of work from commits, through shared memory, and looks at every database at its start and then
+//! once per nap. The rules stand in `pg::work_queue`.
+
+use crate::config;
+use crate::error::Result;
+use crate::pg::work_queue::{Kind, Limits, Next, Place, WORKERS};
+use crate::pg::worker::{self, StartedWorker, Termination};
+use crate::pg::{database, interrupts, server, shared};
+use pgrx::{PgLogLevel, PgSqlErrorCode};
+use std::time::{Duration, Instant};
+
+/// After the server could not give a worker.
+const REFUSED: Duration = Duration::from_secs(5);
+/// A list of databases that is older is made anew before a worker is sent to one.
+const LIST_AGE: Duration = Duration::from_millis(500);
+
+/// Launches until the server or an administrator ends it.
+pub(super) fn run() {
+    worker::handle_signals(Termination::Request);
+    worker::connect_to_shared_catalogs();
+    shared::with_work_queue(|queue, _| queue.set_launcher(shared::own_latch()));
+    worker::at_exit(|| {
+        shared::with_work_queue(|queue, _| queue.set_launcher(0));
+    });
+    let mut launcher = Launcher { started: Vec::new(), listed: None, refused: None };
+    loop {
+        if worker::stop_requested() {
+            worker::exit_for_restart();
+        }
+        worker::reload_configuration();
+        let at_most = launcher.step();
+        interrupts::pause(at_most);
+    }
+}
+
+struct Launcher {
+    /// Workers whose process may still fail to start.
+    started: Vec<(Place, StartedWorker)>,
+    /// When the databases were listed last.
+    listed: Option<Instant>,
+    /// Since when the server gives no worker.
+    refused: Option<Instant>,
+}
+
+impl Launcher {
+    /// Does what is due. Returns how long nothing is, unless something happens.
+    fn step(&mut self) -> Duration {
+        self.started.retain(|(place, started)| {
+            if started.has_stopped() {
+                shared::with_work_queue(|queue, _| queue.start_failed(*place, server::now()));
+                return false;
+            }
+            true
+        });
+        let unlisted = shared::with_work_queue(|queue, _| queue.has_unlisted()).unwrap_or(false);
+        if unlisted || self.list_age() >= config::launcher_naptime() {
+            self.list();
+        }
+        let until_list = config::launcher_naptime().saturating_sub(self.list_age());
+        if let Some(left) = self.refused.and_then(|refused| REFUSED.checked_sub(refused.elapsed())) {
+            return left.min(until_list);
+        }
+        loop {
+            let now = server::now();
+            match shared::with_work_queue(|queue, wake| queue.next(now, limits(), wake)) {
+                Some(Next::Start { place, .. }) if self.list_age() >= LIST_AGE => {
+                    // A dropped database is not to be connected to.
+                    shared::with_work_queue(|queue, _| queue.start_refused(place));
+                    self.list();
+                }
+                Some(Next::Start { database, place, kind }) => {
+                    if !self.start(database, place, kind) {
+                        return REFUSED.min(until_list);
+                    }
+                }
+                Some(Next::Wait { until }) => {
+                    let left = u64::try_from(until.saturating_sub(now)).unwrap_or(0);
+                    return Duration::from_micros(left).min(until_list);
+                }
+                None => return until_list,
+            }
+        }
+    }
+
+    fn list_age(&self) -> Duration {
+        self.listed.map_or(Duration::MAX, |listed| listed.elapsed())
+    }
+
+    fn list(&mut self) {
+        self.listed = Some(Instant::now());
+        let databases: Result<Vec<u32>> = worker::transaction(|| Ok(database::list()));
+        match databases {
+            Ok(databases) => {
+                shared::with_work_queue(|queue, _| queue.list(&databases, server::now()));
+            }
+            Err(error) => worker::log(PgLogLevel::WARNING, error.code, error.message, None),
+        }
+    }
+
+    fn start(&mut self, database: u32, place: Place, kind: Kind) -> bool {
+        let (name, function) = match kind {
+            Kind::Ingest => ("rag_ext ingest", "rag_ext_ingest_main"),
+            Kind::Index => ("rag_ext index", "rag_ext_index_main"),
+        };
+        let started = StartedWorker::start(name, function, database, place);
+        match started {
+            Some(started) => {
+                self.started.push((place, started));
+                self.refused = None;
+                true
+            }
+            None => {
+                shared::with_work_queue(|queue, _| queue.start_refused(place));
+                // Said once per shortage, not once per try.
+                if self.refused.replace(Instant::now()).is_none() {
+                    worker::log(
+                        PgLogLevel::WARNING,
+                        PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+                        "rag_ext cannot start an ingest worker: no background worker slot is free".to_owned(),
+                        Some("Raise max_worker_processes; it is tried again every few seconds."),
+                    );
+                }
+                false
+            }
+        }
+    }
+}
+
+/// All databases together leave half of the server's worker processes to others.
+fn limits() -> Limits {
+    Limits {
+        per_database: usize::try_from(config::ingest_workers()).unwrap_or(0),
+        in_all: (server::max_worker_processes() / 2).clamp(1, WORKERS),
+        nap: i64::try_from(config::launcher_naptime().as_micros()).unwrap_or(i64::MAX),
+    }
+}

@@ -1,0 +1,124 @@
+//! Merging the keyword segments of a domain, in a transaction of its own.
+//!
+//! Tiered: segments of like size are merged once there are several, so each chunk is written about log n
+//! times. Deleted chunks leave the index, and the statistics, with the merge that covers them.
+
+use crate::config;
+use crate::error::{Error, Result};
+use crate::pg::worker;
+use crate::storage::segment::{self, SegmentHeader};
+use crate::storage::{Id, chunk, collection};
+use rag_bm25::{Entry, Language, Segment};
+use std::collections::HashSet;
+
+/// Segments of one tier that are merged into one of the next.
+const FAN_IN: usize = 8;
+
+/// Domains looked at in one go.
+const CANDIDATES: i64 = 16;
+
+/// Merges one domain that wants it; false if none does.
+pub(super) fn merge_once() -> Result<bool> {
+    if !config::merge_enabled() {
+        return Ok(false);
+    }
+    let candidates = worker::transaction(|| segment::merge_candidates(FAN_IN as i64, CANDIDATES))?;
+    for candidate in candidates {
+        if worker::should_stop() {
+            return Ok(false);
+        }
+        if merge_domain(candidate.domain, candidate.deleted > 0)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Merges a domain after it was written to, if it has a tier that is full.
+pub(crate) fn merge_domain_if_due(domain: Id) -> Result<()> {
+    if config::merge_enabled() {
+        while !worker::should_stop() && merge_domain(domain, false)? {}
+    }
+    Ok(())
+}
+
+fn merge_domain(domain: Id, has_deleted: bool) -> Result<bool> {
+    worker::transaction(|| {
+        // Looked at before they are locked: most times there is nothing to do.
+        let outdated = |h: &SegmentHeader| h.analyser_version < rag_bm25::ANALYSER_VERSION;
+        let found = segment::latest(domain)?;
+        if !has_deleted && !found.iter().any(outdated) && full_tiers(&found).is_empty() {
+            return Ok(false);
+        }
+        // Before the living are read: what is deleted from here on is counted for the next merge.
+        let headers = segment::lock_for_merge(domain)?;
+        let outdated = headers.iter().any(outdated);
+        let chosen = if outdated || has_deleted { headers.clone() } else { full_tiers(&headers) };
+        if chosen.is_empty() {
+            return Ok(false);
+        }
+        worker::set_activity("rag_ext: merging keyword segments");
+        if has_deleted {
+            segment::delete_tombstones(domain)?;
+        }
+        if outdated {
+            rebuild(domain, &chosen)?;
+        } else {
+            merge_segments(domain, &chosen)?;
+        }
+        Ok(true)
+    })
+}
+
+/// All segments up to the largest tier that has at least [`FAN_IN`] of them.
+fn full_tiers(headers: &[SegmentHeader]) -> Vec<SegmentHeader> {
+    let tier = |h: &SegmentHeader| h.entries.max(1).ilog(FAN_IN as u32);
+    let largest =
+        headers.iter().map(tier).filter(|t| headers.iter().filter(|h| tier(h) == *t).count() >= FAN_IN).max();
+    match largest {
+        Some(largest) => headers.iter().filter(|h| tier(h) <= largest).cloned().collect(),
+        None => Vec::new(),
+    }
+}
+
+fn merge_segments(domain: Id, chosen: &[SegmentHeader]) -> Result<()> {
+    let Some(first) = chosen.first() else { return Ok(()) };
+    let mut open: Vec<Segment> = Vec::with_capacity(chosen.len());
+    let mut ids = Vec::new();
+    for header in chosen {
+        let segment = Segment::open(segment::load_latest(header)?)?;
+        ids.extend(segment.ids());
+        open.push(segment);
+    }
+    // Only what is merged is looked up: the cost of a small merge is not that of a large domain.
+    let alive: HashSet<Id> = chunk::alive(domain, &ids)?.into_iter().collect();
+    if let Some(bytes) = rag_bm25::merge(&open, &|id| alive.contains(&id))? {
+        let merged = Segment::open(bytes.clone())?;
+        segment::insert(domain, &first.language, merged.len(), &bytes)?;
+    }
+    let replaced: Vec<Id> = chosen.iter().map(|h| h.id).collect();
+    segment::delete(domain, &replaced)
+}
+
+/// Analyses all chunks of a domain anew.
+fn rebuild(domain: Id, chosen: &[SegmentHeader]) -> Result<()> {
+    let collection =
+        collection::of_domain(domain)?.ok_or_else(|| Error::internal("a domain has no collection"))?;
+    let language = Language::from_name(&collection.language)
+        .ok_or_else(|| Error::invalid(format!("unknown language \"{}\"", collection.language)))?;
+    let replaced: Vec<Id> = chosen.iter().map(|h| h.id).collect();
+    let mut ids = HashSet::new();
+    for header in chosen {
+        ids.extend(Segment::open(segment::load_latest(header)?)?.ids());
+    }
+    let texts = chunk::indexed_texts(domain)?;
+    let entries: Vec<_> = texts.iter().filter(|(id, _, _)| ids.contains(id)).collect();
+    if !entries.is_empty() {
+        let bytes = rag_bm25::build(
+            language,
+            entries.iter().map(|(id, title, body)| Entry { id: *id, title, body }),
+        )?;
+        segment::insert(domain, &collection.language, entries.len() as u32, &bytes)?;
+    }
+    segment::delete(domain, &replaced)
+}

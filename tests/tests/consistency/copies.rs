@@ -1,0 +1,248 @@
+//! Copies: pg_dump and restore, a template, a hot standby and its promotion.
+
+use super::{WORD, assert_arms_agree};
+use rag_tests::{Cluster, Database, Session, wait_until};
+use std::process::Command;
+use std::time::Duration;
+
+/// A database with something of everything: owners, grants, a gateway, failures, deletions, several segments.
+fn furnish(database: &Database<'_>) {
+    let [mut ann, mut bob] = [database.user("ann"), database.user("bob")];
+    let gateway = database.gateway("gateway");
+    ann.run("SELECT rag_create_collection('wiki', shared => true), rag_create_collection('small', options => '{\"chunking\": {\"size\": 64, \"overlap\": 0}}')");
+    ann.run(&format!(
+        "SELECT rag_grant('wiki', 'role:{}', 'read'), rag_grant('wiki', 'role:{}', 'write')",
+        database.role_name("bob"),
+        database.role_name("bob")
+    ));
+    bob.run(&format!("SELECT rag_accept('role:{}', 'wiki')", database.role_name("ann")));
+    bob.run(&format!(
+        "SELECT rag_ingest('{WORD} written by bob.', uri => 'page', collection => 'role:{}/wiki')",
+        database.role_name("ann")
+    ));
+    for n in 0..8 {
+        ann.ingest(&format!("{WORD} of ann, number {n}."), &format!("a{n}"));
+        ann.run(&format!("INSERT INTO rag.document (uri, content, metadata, collection) VALUES ('s{n}', '# Title {n}\n\n{WORD} in small.', '{{\"n\": {n}}}', 'small')"));
+    }
+    ann.run("DELETE FROM rag.document WHERE uri IN ('a1', 's1')");
+    ann.run("SELECT rag_ingest_bytes(decode('255044462d312e37', 'hex'), uri => 'failed')");
+    let mut app = database.connect(&gateway);
+    app.run("SET rag_ext.user_id = '9'");
+    app.ingest(&format!("{WORD} of user nine."), "nine");
+    for session in [&mut ann, &mut bob, &mut app] {
+        session.settle();
+    }
+}
+
+/// A hash of every row of every table of the extension, its leaves included.
+fn fingerprint(session: &mut Session) -> Vec<(String, String)> {
+    let tables = session.column("SELECT oid::regclass FROM pg_class WHERE relnamespace = 'rag'::regnamespace AND relkind IN ('r', 'p') ORDER BY 1");
+    tables
+        .into_iter()
+        .map(|table| {
+            let hash = session.value(&format!("SELECT count(*) || ' ' || coalesce(md5(string_agg(md5(t::text), ',' ORDER BY t::text COLLATE \"C\")), '') FROM {table} t"));
+            (table, hash)
+        })
+        .collect()
+}
+
+/// Definitions that a restore has to bring back: indexes, policies, constraints, triggers, grants, options.
+fn definitions(session: &mut Session) -> Vec<String> {
+    session.column(
+        "SELECT 'index ' || indexdef FROM pg_indexes WHERE schemaname = 'rag'
+         UNION ALL SELECT 'policy ' || p::text FROM pg_policies p WHERE schemaname = 'rag'
+         UNION ALL SELECT 'constraint ' || conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace = 'rag'::regnamespace
+         UNION ALL SELECT 'trigger ' || tgrelid::regclass || ' ' || pg_get_triggerdef(t.oid) FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid
+                   WHERE c.relnamespace = 'rag'::regnamespace AND NOT tgisinternal
+         UNION ALL SELECT concat_ws(' ', 'table', oid::regclass, relkind, relrowsecurity, relforcerowsecurity, pg_get_expr(relpartbound, oid), reloptions,
+                                    (SELECT string_agg(a::text, ',' ORDER BY a::text) FROM unnest(relacl) a))
+                   FROM pg_class WHERE relnamespace = 'rag'::regnamespace AND relkind IN ('r', 'p', 'v')
+         UNION ALL SELECT 'function ' || p.oid::regprocedure || coalesce((SELECT string_agg(a::text, ',' ORDER BY a::text) FROM unnest(proacl) a), '')
+                   FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+                   JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'rag_ext'
+         UNION ALL SELECT concat_ws(' ', 'column', attrelid::regclass, attname, attstattarget, attstorage, attnotnull, attacl)
+                   FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid WHERE c.relnamespace = 'rag'::regnamespace AND c.relkind IN ('r', 'p') AND attnum > 0
+         ORDER BY 1",
+    )
+}
+
+/// What each user finds, scores included.
+fn findings(database: &str, cluster: &Cluster, roles: &[String]) -> Vec<Vec<Vec<Option<String>>>> {
+    let mut all = Vec::new();
+    for role in roles {
+        let mut session = cluster.connect(role, database);
+        session.run("SET rag_ext.user_id = '9'");
+        for mode in ["keyword", "vector", "hybrid"] {
+            all.push(session.rows(&format!("SELECT chunk_id, rank, score, uri, collection, header_path, snippet FROM rag_search('{WORD} number', 1000, mode => '{mode}')")));
+        }
+        assert!(all.iter().rev().take(3).all(|rows| !rows.is_empty()), "{role} finds nothing");
+    }
+    all
+}
+
+fn assert_same(what: &str, left: Vec<(String, String)>, right: Vec<(String, String)>) {
+    for (a, b) in left.iter().zip(&right) {
+        assert_eq!(a, b, "{what}");
+    }
+    assert_eq!(left.len(), right.len(), "{what}");
+}
+
+fn restore(cluster: &Cluster, command: &mut Command) {
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && !errors.contains("ERROR"),
+        "restore failed: {errors}\n{}",
+        cluster.log_tail()
+    );
+}
+
+#[test]
+fn a_restored_dump_equals_its_source_and_queues_nothing() {
+    let cluster = Cluster::builder("dump").start();
+    let database = cluster.database("source");
+    furnish(&database);
+    let roles: Vec<String> = ["ann", "bob", "gateway"].iter().map(|name| database.role_name(name)).collect();
+    let mut admin = database.admin();
+    // The background may still be merging; a dump of a database at rest is what can be compared.
+    wait_until("the background is at rest", Duration::from_secs(60), || {
+        let before = fingerprint(&mut admin);
+        std::thread::sleep(Duration::from_millis(500));
+        before == fingerprint(&mut admin)
+    });
+    let (rows, shape) = (fingerprint(&mut admin), definitions(&mut admin));
+    let found = findings(database.name(), &cluster, &roles);
+
+    for format in ["plain", "custom"] {
+        let target = format!("restored_{format}");
+        let file = cluster.file(&format!("{format}.dump"));
+        cluster.call(
+            cluster
+                .program("pg_dump")
+                .arg(format!("--format={format}"))
+                .arg("--file")
+                .arg(&file)
+                .arg(database.name()),
+        );
+        cluster.connect("postgres", "postgres").run(&format!("CREATE DATABASE {target}"));
+        let mut command;
+        if format == "plain" {
+            command = cluster.program("psql");
+            command.args(["--set", "ON_ERROR_STOP=1", "--quiet", "--dbname", &target, "--file"]).arg(&file);
+        } else {
+            command = cluster.program("pg_restore");
+            command.args(["--exit-on-error", "--dbname", &target]).arg(&file);
+        }
+        restore(&cluster, &mut command);
+        let mut restored = cluster.connect("postgres", &target);
+        assert_same(format, fingerprint(&mut restored), rows.clone());
+        let (left, right) = (definitions(&mut restored), &shape);
+        let missing: Vec<_> = right.iter().filter(|line| !left.contains(line)).collect();
+        let extra: Vec<_> = left.iter().filter(|line| !right.contains(line)).collect();
+        assert!(missing.is_empty() && extra.is_empty(), "{format}: missing {missing:#?} extra {extra:#?}");
+        assert_eq!(findings(&target, &cluster, &roles), found, "{format}");
+        assert_eq!(restored.count("SELECT count(*) FROM rag.job WHERE state IN ('queued', 'running')"), 0);
+
+        // It lives on: new work is taken up, and old work is not done again.
+        let jobs = "SELECT md5(string_agg(j::text, ',' ORDER BY document_id)) FROM rag.job j WHERE document_id IN (SELECT id FROM rag.document WHERE uri IS DISTINCT FROM 'later')";
+        let before = restored.value(jobs);
+        let mut ann = cluster.connect(&roles[0], &target);
+        ann.run(&format!(
+            "INSERT INTO rag.document (uri, content) VALUES ('later', '{WORD} after the restore.')"
+        ));
+        ann.settle();
+        assert_eq!(ann.count("SELECT count(*) FROM rag_search('restore', mode => 'keyword')"), 1);
+        assert_eq!(restored.value(jobs), before);
+    }
+}
+
+#[test]
+fn a_dump_of_queued_work_is_finished_after_the_restore() {
+    let cluster = Cluster::builder("dump_queued").setting("rag_ext.ingest_workers", "0").start();
+    let database = cluster.database("queued");
+    let role = database.role("ann");
+    let mut ann = database.connect(&role);
+    ann.run(&format!("INSERT INTO rag.document (uri, content) VALUES ('q', '{WORD} still queued.')"));
+    let file = cluster.file("queued.dump");
+    cluster.call(cluster.program("pg_dump").arg("--file").arg(&file).arg(database.name()));
+    let mut admin = cluster.connect("postgres", "postgres");
+    admin.run("CREATE DATABASE later");
+    restore(
+        &cluster,
+        cluster
+            .program("psql")
+            .args(["--set", "ON_ERROR_STOP=1", "--quiet", "--dbname", "later", "--file"])
+            .arg(&file),
+    );
+    cluster.configure("rag_ext.ingest_workers = 1\nrag_ext.launcher_naptime = 1\n");
+    cluster.reload();
+    let mut restored = cluster.connect(&role, "later");
+    assert_eq!(restored.count("SELECT count(*) FROM rag.job"), 1);
+    restored.settle();
+    assert_eq!(assert_arms_agree(&mut restored, "finished in the copy"), 1);
+}
+
+#[test]
+fn a_database_made_from_a_template_shares_no_cache_with_it() {
+    let database = Database::new("template_source");
+    let role = database.role("ann");
+    let mut ann = database.connect(&role);
+    for n in 0..5 {
+        ann.ingest(&format!("{WORD} of the template, number {n}."), &format!("t{n}"));
+    }
+    assert_eq!(assert_arms_agree(&mut ann, "in the template"), 5);
+    drop(ann);
+    let mut admin = database.cluster().connect("postgres", "postgres");
+    let copy = format!("{}_copy", database.name());
+    let sql = format!("CREATE DATABASE {copy} TEMPLATE {}", database.name());
+    wait_until("nobody is in the template", Duration::from_secs(30), || admin.try_run(&sql).is_ok());
+    let mut in_copy = database.cluster().connect(&role, &copy);
+    assert_eq!(assert_arms_agree(&mut in_copy, "in the copy"), 5);
+    in_copy.run("DELETE FROM rag.document WHERE uri <> 't0'");
+    in_copy.ingest(&format!("{WORD} of the copy."), "new");
+    let mut ann = database.connect(&role);
+    ann.ingest(&format!("{WORD} later in the template."), "other");
+    assert_eq!(assert_arms_agree(&mut in_copy, "in the changed copy"), 2);
+    assert_eq!(assert_arms_agree(&mut ann, "in the changed template"), 6);
+    drop(in_copy);
+    admin.run(&format!("DROP DATABASE {copy} WITH (FORCE)"));
+}
+
+#[test]
+fn a_hot_standby_searches_and_answers_and_goes_on_after_promotion() {
+    let primary = Cluster::builder("primary").start();
+    let database = primary.database("replicated");
+    furnish(&database);
+    let roles: Vec<String> = ["ann", "bob", "gateway"].iter().map(|name| database.role_name(name)).collect();
+    let standby = primary.standby("standby");
+    let mut ann = database.connect(&roles[0]);
+    ann.ingest(&format!("The arctic tern flies from pole to pole every year ({WORD})."), "tern");
+    primary.wait_for(&standby);
+    standby.running_engine();
+    assert_eq!(findings(database.name(), &standby, &roles), findings(database.name(), &primary, &roles));
+    let mut there = standby.connect(&roles[0], database.name());
+    assert_arms_agree(&mut there, "on the standby");
+    let answer = there.json("SELECT rag_answer('Which bird flies from pole to pole?')");
+    assert_eq!(
+        (&answer["found"], &answer["citations"][0]["uri"]),
+        (&true.into(), &"tern".into()),
+        "{answer:#}"
+    );
+    assert_eq!(there.error("SELECT rag_ingest('x')").code, "25006");
+
+    ann.run("DELETE FROM rag.document WHERE uri = 'tern'");
+    ann.ingest(&format!("{WORD} while the standby watches."), "watched");
+    primary.wait_for(&standby);
+    assert_arms_agree(&mut there, "after a change on the primary");
+    assert_eq!(there.count("SELECT count(*) FROM rag_search('tern', mode => 'keyword')"), 0);
+
+    primary.stop(rag_tests::Shutdown::Immediate);
+    standby.connect("postgres", "postgres").run("SELECT pg_promote()");
+    ann = standby.connect(&roles[0], database.name());
+    ann.run(&format!(
+        "INSERT INTO rag.document (uri, content) VALUES ('promoted', '{WORD} after the promotion.')"
+    ));
+    ann.settle();
+    assert_arms_agree(&mut ann, "after the promotion");
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('promotion', mode => 'keyword')"), 1);
+}

@@ -1,0 +1,196 @@
+//! Documents that cannot be processed, arguments that make no sense, and waiting for what will not come.
+
+use super::{long_text, words_found};
+use rag_tests::{Database, literal, wait_until};
+use std::time::Duration;
+
+const PDF: &str = "decode('255044462d312e370a25e2e3cfd30a', 'hex')";
+const ZIP: &str = "decode('504b0304140000000800', 'hex')";
+
+#[test]
+fn a_document_that_cannot_be_read_is_a_failed_job_and_the_others_go_on() {
+    let database = Database::new("failed");
+    let mut ann = database.user("ann");
+    ann.run("INSERT INTO rag.document (uri, content) VALUES ('before', 'The first marmot whistles.')");
+    for (uri, bytes) in [("pdf", PDF), ("zip", ZIP)] {
+        ann.run(&format!("SELECT rag_ingest_bytes({bytes}, uri => '{uri}')"));
+    }
+    ann.run("INSERT INTO rag.document (uri, content) VALUES ('after', 'The second marmot whistles.')");
+    ann.settle();
+    assert_eq!(words_found(&mut ann, "marmot"), 2);
+    let failed = ann.rows("SELECT uri, sqlstate, error, tries FROM rag.failed_job ORDER BY uri");
+    assert_eq!(failed.len(), 2, "{failed:?}");
+    for (row, uri) in failed.iter().zip(["pdf", "zip"]) {
+        assert_eq!(row[0].as_deref(), Some(uri));
+        assert!(matches!(row[1].as_deref(), Some("0A000" | "22000")), "{row:?}");
+        assert!(row[2].as_ref().unwrap().len() > 10, "{row:?}");
+    }
+    let documents = ann.rows("SELECT status, error FROM rag.document WHERE uri IN ('pdf', 'zip')");
+    assert!(
+        documents.iter().all(|row| row[0].as_deref() == Some("failed") && row[1].is_some()),
+        "{documents:?}"
+    );
+    assert_eq!(
+        ann.count("SELECT documents_failed FROM rag.collection_status WHERE collection = 'default'"),
+        2
+    );
+
+    assert_eq!(ann.count("SELECT rag_retry()"), 2);
+    ann.settle();
+    assert_eq!(ann.count("SELECT count(*) FROM rag.failed_job"), 2);
+    ann.run("UPDATE rag.document SET file = NULL, media_type = NULL, content = 'A third marmot.' WHERE uri = 'pdf'");
+    ann.settle();
+    assert_eq!(words_found(&mut ann, "marmot"), 3);
+    assert_eq!(ann.column("SELECT uri FROM rag.failed_job"), ["zip"]);
+    assert_eq!(ann.value("SELECT error FROM rag.document WHERE uri = 'pdf'"), "NULL");
+
+    let failure =
+        ann.error(&format!("SELECT rag_ingest_bytes({PDF}, uri => 'now', options => '{{\"sync\": true}}')"));
+    assert!(["0A000", "22000"].contains(&failure.code.as_str()), "{failure}");
+}
+
+#[test]
+fn an_update_that_fails_leaves_the_earlier_form_searchable() {
+    let database = Database::new("failed_update");
+    let mut ann = database.user("ann");
+    ann.run("INSERT INTO rag.document (uri, content) VALUES ('a', 'The capercaillie dances.')");
+    ann.settle();
+    ann.run(&format!("UPDATE rag.document SET content = NULL, file = {ZIP} WHERE uri = 'a'"));
+    ann.settle();
+    assert_eq!(ann.value("SELECT status FROM rag.document"), "failed");
+    assert_eq!(words_found(&mut ann, "capercaillie"), 1);
+    super::assert_spans_are_exact(&mut ann);
+}
+
+#[test]
+fn waiting_inside_of_the_transaction_that_holds_the_work_is_refused() {
+    let database = Database::new("waiting");
+    let mut ann = database.user("ann");
+    ann.run("BEGIN; INSERT INTO rag.document (content) VALUES ('held back')");
+    let failure = ann.refuses("55000", "SELECT rag_wait()");
+    assert!(!failure.hint.is_empty(), "{failure}");
+    ann.run("ROLLBACK");
+
+    ann.run("INSERT INTO rag.document (content) VALUES ('committed')");
+    ann.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
+    let failure = ann.refuses("55000", "SELECT rag_wait()");
+    assert!(!failure.hint.is_empty(), "{failure}");
+    ann.run("ROLLBACK");
+    ann.settle();
+    ann.run("BEGIN; SELECT 1");
+    assert!(ann.holds("SELECT rag_wait()"), "a transaction that wrote nothing may wait");
+    ann.run("COMMIT");
+    ann.refuses("42704", "SELECT rag_wait('no such collection')");
+}
+
+#[test]
+fn waiting_ends_with_false_when_the_time_is_over() {
+    let database = Database::new("wait_limit");
+    let mut ann = database.user("ann");
+    ann.value(&format!("SELECT rag_ingest({}, uri => 'long')", literal(&long_text(60, "hydrographer"))));
+    let start = std::time::Instant::now();
+    assert!(!ann.holds("SELECT rag_wait(NULL, '200 ms')"));
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+    assert!(!ann.holds("SELECT rag_wait(NULL, '0')"));
+    ann.refuses("22004", "SELECT rag_wait(NULL, NULL)");
+    ann.run("DELETE FROM rag.document");
+    ann.settle();
+}
+
+#[test]
+fn arguments_that_make_no_sense_are_refused_with_a_word_about_them() {
+    let database = Database::new("arguments");
+    let mut ann = database.user("ann");
+    ann.ingest("Anything at all.", "a");
+    for sql in [
+        "SELECT rag_ingest(NULL)",
+        "SELECT rag_ingest_bytes(NULL)",
+        "SELECT rag_ingest('x', collection => NULL)",
+        "SELECT rag_ingest('x', metadata => NULL)",
+        "SELECT rag_ingest('x', options => NULL)",
+        "SELECT * FROM rag_search(NULL)",
+        "SELECT * FROM rag_search('x', NULL)",
+        "SELECT * FROM rag_search('x', mode => NULL)",
+        "SELECT * FROM rag_search('x', options => NULL)",
+        "SELECT rag_answer(NULL)",
+        "SELECT rag_embed(NULL)",
+        "SELECT * FROM rag_rerank(NULL, ARRAY['x'])",
+        "SELECT * FROM rag_rerank('x', NULL)",
+        "SELECT * FROM rag_rerank('x', ARRAY['x', NULL])",
+        "SELECT * FROM rag_rerank_chunks('x', NULL)",
+        "SELECT rag_create_collection(NULL)",
+        "SELECT rag_grant(NULL, 'public', 'read')",
+        "SELECT rag_grant('default', NULL, 'read')",
+        "SELECT rag_accept(NULL, 'x')",
+    ] {
+        ann.refuses("22004", sql);
+    }
+    for sql in [
+        "SELECT rag_ingest('x', metadata => '[1]')",
+        "SELECT rag_ingest('x', options => '{\"sync\": \"yes\"}')",
+        "SELECT rag_ingest('x', options => '[]')",
+        "SELECT * FROM rag_search('x', 0)",
+        "SELECT * FROM rag_search('x', -1)",
+        "SELECT * FROM rag_search('x', 1001)",
+        "SELECT * FROM rag_search('x', mode => 'telepathy')",
+        "SELECT * FROM rag_search('x', filter => '[]')",
+        "SELECT * FROM rag_search('x', filter => '{\"a\": {\"like\": \"b\"}}')",
+        "SELECT * FROM rag_search('x', options => '{\"fusion\": \"cold\"}')",
+        "SELECT * FROM rag_search('x', options => '{\"keyword_weight\": 1.5}')",
+        "SELECT * FROM rag_search('x', options => '{\"min_score\": \"high\"}')",
+        "SELECT rag_answer('x', history => '{}')",
+        "SELECT rag_answer('x', history => '[{\"role\": \"emperor\", \"content\": \"x\"}]')",
+        "SELECT rag_answer('x', options => '{\"min_support\": 2}')",
+        "SELECT rag_grant('default', 'public', 'everything')",
+        "SELECT rag_grant('default', 'ann', 'read')",
+    ] {
+        ann.refuses("22023", sql);
+    }
+    for call in [
+        "rag_ingest('x', options => $$)",
+        "rag_ingest_bytes('x', options => $$)",
+        "rag_search('x', options => $$)",
+        "rag_rerank('x', ARRAY['x'], options => $$)",
+        "rag_rerank_chunks('x', '{}', options => $$)",
+        "rag_answer('x', options => $$)",
+        "rag_answer_text('x', options => $$)",
+        "rag_cite('x', options => $$)",
+        "rag_create_collection('x', options => $$)",
+    ] {
+        let call = call.replace("$$", "'{\"sinc\": true}'");
+        let failure = ann.refuses("22023", &format!("SELECT * FROM {call}"));
+        assert!(failure.message.contains("sinc") && !failure.hint.is_empty(), "{failure}");
+    }
+    for sql in [
+        "SELECT * FROM rag_rerank('x', array_fill('x'::text, ARRAY[1001]))",
+        "SELECT * FROM rag_search('x', filter => jsonb_build_object('a', jsonb_build_object('in', (SELECT jsonb_agg(n) FROM generate_series(1, 1001) n))))",
+        "SELECT rag_embed(repeat('word ', 20000))",
+    ] {
+        ann.refuses("54000", sql);
+    }
+    let failure = ann.error("SELECT rag_answer(repeat('why ', 1000000))");
+    assert_eq!(failure.code, "54000", "{failure}");
+    ann.refuses("42704", "SELECT rag_ingest('x', collection => 'never made')");
+    ann.refuses("42704", "INSERT INTO rag.document (collection, content) VALUES ('never made', 'x')");
+    ann.refuses("22004", "INSERT INTO rag.document (title) VALUES ('neither content nor file')");
+}
+
+#[test]
+fn a_secret_of_the_document_does_not_reach_the_log() {
+    let database = Database::new("log");
+    let mut ann = database.user("ann");
+    let secret = "xylophonist-secret-4711";
+    ann.run(&format!(
+        "INSERT INTO rag.document (title, uri, content) VALUES ('{secret}', '{secret}', 'text {secret}')"
+    ));
+    ann.run(&format!("SELECT rag_ingest_bytes({ZIP} || '{secret}'::bytea, title => '{secret}')"));
+    ann.settle();
+    ann.rows(&format!("SELECT * FROM rag_search('{secret}')"));
+    ann.rows(&format!("SELECT rag_answer('what about {secret}?')"));
+    wait_until("both are processed", Duration::from_secs(30), || {
+        ann.count("SELECT count(*) FROM rag.failed_job") == 1
+    });
+    let log = database.cluster().log();
+    let line = log.lines().find(|line| line.contains(secret));
+    assert_eq!(line, None);
+}

@@ -1,0 +1,249 @@
+//! Every relation of the extension for every kind of caller: the rows he sees are exactly those that belong
+//! to the owners he may see. A relation or function that this file does not know fails the test.
+
+use super::own_something;
+use rag_tests::{Database, Session};
+
+/// Relations whose rows belong to a domain.
+const BY_DOMAIN: [&str; 8] =
+    ["document", "chunk", "section", "embedding", "segment", "job", "metadata_value", "tombstone"];
+/// Views over documents, with an owner.
+const BY_OWNER: [&str; 2] = ["job_status", "failed_job"];
+
+struct Persona {
+    name: &'static str,
+    session: Session,
+    /// Owners whose rows he sees.
+    sees: Vec<String>,
+}
+
+fn personas(database: &Database<'_>) -> Vec<Persona> {
+    let mut admin = database.admin();
+    let [ann, bob, team, stranger] = ["ann", "bob", "team", "stranger"].map(|name| database.role(name));
+    let [one, two] = ["one", "two"].map(|name| database.gateway(name));
+    admin.run(&format!("GRANT {team} TO {bob}"));
+    for role in [&ann, &bob, &team] {
+        let mut session = database.connect(role);
+        write_everything(&mut session, role);
+    }
+    for gateway in [&one, &two] {
+        let mut session = database.connect(gateway);
+        session.run("SET rag_ext.user_id = '7'");
+        write_everything(&mut session, gateway);
+    }
+    let persona = |name, role: &str, setting: &str, sees: &[String]| {
+        let mut session = database.connect(role);
+        session.run(setting);
+        Persona { name, session, sees: sees.to_vec() }
+    };
+    let role = |name: &str| format!("role:{name}");
+    let user = |gateway: &str| format!("user:{gateway}/7");
+    vec![
+        persona("a role", &ann, "", &[role(&ann)]),
+        persona("a role that inherits", &bob, "", &[role(&bob), role(&team)]),
+        persona("the group itself", &team, "", &[role(&team)]),
+        persona("a role without documents", &stranger, "", &[]),
+        persona("SET ROLE to the group", &bob, &format!("SET ROLE {team}"), &[role(&team)]),
+        persona("a user behind a gateway", &one, "SET rag_ext.user_id = '7'", &[user(&one)]),
+        persona("the same id behind another", &two, "SET rag_ext.user_id = '7'", &[user(&two)]),
+        persona("another user", &one, "SET rag_ext.user_id = '8'", &[]),
+        persona("a gateway without user", &one, "", &[]),
+        persona("a role that pretends", &ann, "SET rag_ext.user_id = '7'", &[role(&ann)]),
+    ]
+}
+
+/// Leaves a row in every table: documents done, failed and deleted, metadata, a collection of one's own.
+fn write_everything(session: &mut Session, label: &str) {
+    own_something(session, label);
+    let gone = session.ingest(&format!("Soon gone, owned by {label}."), "gone");
+    session.run(&format!("DELETE FROM rag.document WHERE id = '{gone}'"));
+    session.run("SELECT rag_create_collection('extra')");
+    session.run(&format!(
+        "INSERT INTO rag.document (collection, content, metadata) VALUES ('extra', 'More that is owned by {label}.', '{{\"label\": [\"{label}\", 1, true]}}')"
+    ));
+    session.run("INSERT INTO rag.metadata_rule (name, key, pattern) VALUES ('own', 'own', 'owned by')");
+    session.run("SELECT rag_ingest_bytes(decode('255044462d312e37', 'hex'), title => 'unreadable')");
+    session.settle();
+}
+
+fn list(owners: &[String]) -> String {
+    let quoted: Vec<String> = owners.iter().map(|owner| format!("'{owner}'")).collect();
+    format!("ARRAY[{}]::text[]", quoted.join(", "))
+}
+
+#[test]
+fn every_relation_shows_each_caller_exactly_his_rows() {
+    let database = Database::new("matrix");
+    let mut people = personas(&database);
+    let mut admin = database.admin();
+    let relations = admin.column(
+        "SELECT c.relname FROM pg_depend d JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+         JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
+         WHERE e.extname = 'rag_ext' AND d.deptype = 'e' AND c.relkind IN ('r', 'p', 'v', 'm') ORDER BY 1",
+    );
+    let open = admin.column(
+        "SELECT c.oid::regclass FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+         WHERE n.nspname = 'rag' AND c.relkind IN ('r', 'p') AND NOT (c.relrowsecurity AND c.relforcerowsecurity)
+           AND has_table_privilege('public', c.oid, 'SELECT')",
+    );
+    assert!(open.is_empty(), "readable by PUBLIC without row security: {open:?}");
+
+    for person in &mut people {
+        let owners = list(&person.sees);
+        for relation in &relations {
+            let relation = relation.as_str();
+            let shown = format!(
+                "SELECT coalesce(md5(string_agg(t::text, ',' ORDER BY t::text)), '') || count(*) FROM rag.{relation} t"
+            );
+            let domains = format!("SELECT id FROM rag.domain WHERE owner = ANY ({owners})");
+            let expected = match relation {
+                _ if BY_DOMAIN.contains(&relation) => format!("{shown} WHERE domain_id IN ({domains})"),
+                _ if BY_OWNER.contains(&relation) => format!("{shown} WHERE owner = ANY ({owners})"),
+                "domain" | "collection" => format!("{shown} WHERE owner = ANY ({owners})"),
+                "collection_status" => {
+                    // Its figures are of the caller's rows, so only its keys can be compared.
+                    let keys =
+                        "SELECT coalesce(string_agg(collection_id::text, ',' ORDER BY collection_id), '')";
+                    let seen = person.session.value(&format!("{keys} FROM rag.collection_status"));
+                    let wanted = admin.value(&format!("{keys} FROM (SELECT id AS collection_id FROM rag.collection WHERE owner = ANY ({owners})) x"));
+                    assert_eq!(seen, wanted, "{}: rag.{relation}", person.name);
+                    continue;
+                }
+                // Attached tables and changes of the model are tested on their own.
+                "model_change"
+                | "model_change_status"
+                | "collection_grant"
+                | "accepted_collection"
+                | "attachment"
+                | "attached_row"
+                | "attached_change"
+                | "attached_document"
+                | "attachment_status" => {
+                    format!("{shown} WHERE false")
+                }
+                "gateway" => {
+                    person.session.refuses("42501", "SELECT * FROM rag.gateway");
+                    continue;
+                }
+                "metadata_rule" => format!("{shown} WHERE owner = 'public' OR owner = ANY ({owners})"),
+                "space" => format!("{shown} WHERE {}", !person.sees.is_empty()),
+                "engine_status" | "model" => {
+                    assert!(person.session.count(&format!("SELECT count(*) FROM rag.{relation}")) > 0);
+                    continue;
+                }
+                unknown => panic!("rag.{unknown} is not in this matrix"),
+            };
+            assert_eq!(
+                person.session.value(&shown),
+                admin.value(&expected),
+                "{}: rag.{relation}",
+                person.name
+            );
+        }
+        let leaf = admin.value(
+            "SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'rag.embedding'::regclass LIMIT 1",
+        );
+        let direct = person.session.try_rows(&format!("SELECT count(*) FROM {leaf}"));
+        let allowed = admin.value(&format!("SELECT count(*) FROM {leaf} WHERE domain_id IN (SELECT id FROM rag.domain WHERE owner = ANY ({owners}))"));
+        match direct {
+            Ok(rows) => assert_eq!(rows[0][0].as_deref(), Some(allowed.as_str()), "{}: {leaf}", person.name),
+            Err(failure) => assert_eq!(failure.code, "42501", "{}: {leaf}: {failure}", person.name),
+        }
+    }
+    // Tombstones last only until the next merge.
+    for table in BY_DOMAIN.iter().filter(|table| **table != "tombstone") {
+        assert!(
+            admin.count(&format!("SELECT count(*) FROM rag.{table}")) > 0,
+            "rag.{table} is empty, so nothing was tested"
+        );
+    }
+}
+
+#[test]
+fn every_function_gives_each_caller_only_what_is_his() {
+    let database = Database::new("functions");
+    let mut people = personas(&database);
+    let mut admin = database.admin();
+    let chunks = admin.column("SELECT id FROM rag.chunk");
+    let all = format!("ARRAY['{}']::uuid[]", chunks.join("', '"));
+    for person in &mut people {
+        let owners = list(&person.sees);
+        let own_chunks = format!(
+            "SELECT c.id FROM rag.chunk c JOIN rag.document d ON d.id = c.document_id WHERE d.owner = ANY ({owners}) ORDER BY 1"
+        );
+        let expected = admin.column(&own_chunks);
+        for mode in ["vector", "hybrid"] {
+            let found = person.session.column(&format!(
+                "SELECT chunk_id FROM rag_search('owned', 1000, mode => '{mode}') ORDER BY 1"
+            ));
+            assert_eq!(found, expected, "{}: {mode}", person.name);
+        }
+        let keyword = person
+            .session
+            .column("SELECT chunk_id FROM rag_search('owned', 1000, mode => 'keyword') ORDER BY 1");
+        assert_eq!(keyword, expected, "{}: keyword", person.name);
+        let reranked = person
+            .session
+            .column(&format!("SELECT chunk_id FROM rag_rerank_chunks('owned', {all}) ORDER BY 1"));
+        assert_eq!(reranked, expected, "{}: rag_rerank_chunks", person.name);
+        let answer = person
+            .session
+            .json("SELECT rag_answer('Who owns this note?', options => '{\"min_support\": 0}')");
+        for citation in answer["citations"].as_array().unwrap() {
+            let id = citation["chunk_id"].as_str().unwrap().to_owned();
+            assert!(expected.contains(&id), "{}: {answer:#}", person.name);
+        }
+        let cited = person
+            .session
+            .column("SELECT document_id FROM rag_cite('Who owns this note?') WHERE n IS NOT NULL");
+        for id in cited {
+            assert_eq!(
+                admin.count(&format!(
+                    "SELECT count(*) FROM rag.document WHERE id = '{id}' AND owner = ANY ({owners})"
+                )),
+                1
+            );
+        }
+        if expected.is_empty() {
+            assert_eq!(answer["found"], false, "{}", person.name);
+        }
+        let failed = admin.count(&format!(
+            "SELECT count(*) FROM rag.document WHERE status = 'failed' AND owner = ANY ({owners})"
+        ));
+        person.session.run("BEGIN");
+        assert_eq!(person.session.count("SELECT rag_retry()"), failed, "{}: rag_retry", person.name);
+        person.session.run("ROLLBACK");
+    }
+}
+
+#[test]
+fn without_rag_enable_nothing_can_be_called_and_nothing_read() {
+    let database = Database::new("outsider");
+    let outsider = database.outsider("outsider", "");
+    let mut session = database.connect(&outsider);
+    let mut admin = database.admin();
+    let calls = admin.column(
+        "SELECT format('SELECT %s(%s)', p.oid::regproc, (SELECT string_agg(format('NULL::%s', format_type(t, NULL)), ', ') FROM unnest(p.proargtypes) t))
+         FROM pg_depend d JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+         JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
+         WHERE e.extname = 'rag_ext' AND d.deptype = 'e' AND p.prorettype <> 'trigger'::regtype ORDER BY 1",
+    );
+    assert!(calls.len() > 20, "{calls:?}");
+    for call in &calls {
+        session.refuses("42501", call);
+    }
+    let relations = admin.column("SELECT oid::regclass FROM pg_class WHERE relnamespace = 'rag'::regnamespace AND relkind IN ('r', 'p', 'v')");
+    for relation in relations {
+        session.refuses("42501", &format!("SELECT * FROM {relation}"));
+    }
+    admin.run(&format!("SELECT rag_enable('{outsider}')"));
+    own_something(&mut session, "a newcomer");
+    assert_eq!(session.count("SELECT count(*) FROM rag_search('owned')"), 1);
+    admin.run(&format!("SELECT rag_disable('{outsider}')"));
+    session.refuses("42501", "SELECT * FROM rag_search('owned')");
+    session.refuses("42501", "SELECT * FROM rag.document");
+    admin.run("SELECT rag_enable('public')");
+    assert_eq!(session.count("SELECT count(*) FROM rag_search('owned')"), 1);
+    admin.run("SELECT rag_disable('public')");
+    session.refuses("42501", "SELECT * FROM rag_search('owned')");
+}

@@ -1,0 +1,137 @@
+//! Other people's rows change neither a score nor a count.
+
+use rag_tests::{Cluster, Database, Session, wait_until};
+use std::time::Duration;
+
+/// Every number and id of a search, exactly as printed, which is enough to tell every bit.
+fn numbers(session: &mut Session, mode: &str) -> Vec<Vec<Option<String>>> {
+    session.rows(&format!(
+        "SELECT chunk_id, rank, score, keyword_rank, keyword_score, vector_rank, vector_score FROM rag_search('zebra stripes', 1000, mode => '{mode}')"
+    ))
+}
+
+#[test]
+fn scores_are_the_same_to_the_last_bit_after_another_owner_adds_200_documents() {
+    let database = Database::new("scores");
+    let (mut ann, mut bob) = (database.user("ann"), database.user("bob"));
+    for (uri, text) in [
+        ("one", "A zebra has stripes."),
+        ("two", "The zebra crossing is painted with white stripes on the road."),
+        ("three", "No two animals look alike. Stripes differ."),
+        ("four", "Horses are related to the zebra and to the donkey."),
+        ("five", "A sentence about boats and nothing else."),
+    ] {
+        ann.ingest(text, uri);
+    }
+    let before: Vec<_> = ["keyword", "vector", "hybrid"].iter().map(|mode| numbers(&mut ann, mode)).collect();
+    assert_eq!(before[0].len(), 4);
+    bob.run(
+        "INSERT INTO rag.document (uri, content)
+         SELECT 'z' || n, 'Zebra number ' || n || ' shows its zebra stripes to the other zebra.' FROM generate_series(1, 200) n",
+    );
+    bob.settle();
+    assert_eq!(bob.count("SELECT count(*) FROM rag_search('zebra', 1000, mode => 'keyword')"), 200);
+    let after: Vec<_> = ["keyword", "vector", "hybrid"].iter().map(|mode| numbers(&mut ann, mode)).collect();
+    assert_eq!(before, after);
+    let mut admin = database.admin();
+    admin.run("VACUUM ANALYZE");
+    let analysed: Vec<_> =
+        ["keyword", "vector", "hybrid"].iter().map(|mode| numbers(&mut ann, mode)).collect();
+    assert_eq!(before, analysed);
+    bob.run("DELETE FROM rag.document");
+    assert_eq!(before[0], numbers(&mut ann, "keyword"));
+}
+
+/// Gives the only document of this session's role `copies` more chunks, all with its own vector.
+fn multiply_chunks(database: &Database<'_>, document: &str, copies: usize) {
+    let mut admin = database.admin();
+    admin.run(&format!(
+        "WITH model AS (SELECT c.*, e.space_id, e.v FROM rag.chunk c JOIN rag.embedding e ON e.chunk_id = c.id WHERE c.document_id = '{document}'),
+              copies AS MATERIALIZED (SELECT m.*, rag.new_id() AS new_id, n FROM model m, generate_series(1, {copies}) n),
+              chunks AS (INSERT INTO rag.chunk SELECT domain_id, new_id, document_id, section_id, ordinal + n, content, context, tokens,
+                                                      char_from, char_to, page_from, page_to, sha256 FROM copies)
+         INSERT INTO rag.embedding (space_id, domain_id, chunk_id, v) SELECT space_id, domain_id, new_id, v FROM copies"
+    ));
+}
+
+#[test]
+fn fifty_far_chunks_come_in_full_beside_20_000_near_ones_of_another() {
+    let database = Database::new("fifty");
+    let (mut ann, mut bob) = (database.user("ann"), database.user("bob"));
+    let near = bob.ingest("The lighthouse keeper lights the lamp of the lighthouse.", "near");
+    multiply_chunks(&database, &near, 20_000);
+    for n in 0..100 {
+        bob.ingest(&format!("Lighthouse lamp number {n} of the lighthouse keeper."), &format!("lamp{n}"));
+    }
+    let recipes = ["soup", "bread", "salad", "roast", "cake"];
+    for n in 0..50 {
+        let dish = recipes[n % recipes.len()];
+        ann.ingest(
+            &format!("Recipe {n}: a {dish} with onions, served in a lighthouse."),
+            &format!("recipe{n}"),
+        );
+    }
+    database.admin().run("ANALYZE");
+    let query = "lighthouse lamp";
+    for (mode, method) in [
+        ("keyword", ""),
+        ("vector", ""),
+        ("hybrid", ""),
+        ("vector", "SET rag_ext.exact_search_limit = 10"),
+        ("hybrid", "SET rag_ext.exact_search_limit = 10"),
+    ] {
+        ann.run(if method.is_empty() { "RESET rag_ext.exact_search_limit" } else { method });
+        for k in [1, 10, 50, 1000] {
+            let rows = ann.rows(&format!(
+                "SELECT s.chunk_id, d.owner FROM rag_search('{query}', {k}, mode => '{mode}') s LEFT JOIN rag.document d ON d.id = s.document_id"
+            ));
+            assert_eq!(rows.len(), k.min(50), "{mode} {method} {k}");
+            let owner = format!("role:{}", database.role_name("ann"));
+            assert!(rows.iter().all(|row| row[1].as_deref() == Some(owner.as_str())), "{mode} {method}");
+        }
+    }
+    ann.run("RESET rag_ext.exact_search_limit");
+    let exact = ann.column(&format!("SELECT chunk_id FROM rag_search('{query}', 50, mode => 'vector')"));
+    ann.run("SET rag_ext.exact_search_limit = 10");
+    let forced = ann.column(&format!("SELECT chunk_id FROM rag_search('{query}', 50, mode => 'vector')"));
+    assert_eq!(exact, forced);
+    let arms =
+        ann.rows(&format!("SELECT count(keyword_rank), count(vector_rank) FROM rag_search('{query}', 50)"));
+    assert_eq!(arms[0], [Some("50".into()), Some("50".into())]);
+}
+
+#[test]
+fn an_hnsw_index_that_others_share_still_gives_k_rows_and_the_same_ones() {
+    let cluster = Cluster::builder("hnsw").setting("rag_ext.exact_search_limit", "200").start();
+    let database = cluster.database("hnsw");
+    let (mut ann, mut bob) = (database.user("ann"), database.user("bob"));
+    let near = bob.ingest("The lighthouse keeper lights the lamp.", "near");
+    multiply_chunks(&database, &near, 1500);
+    for n in 0..30 {
+        ann.ingest(&format!("Gardening tip {n}: water the tomatoes."), &format!("tip{n}"));
+    }
+    let search = |session: &mut Session, k: usize| {
+        session.column(&format!("SELECT chunk_id FROM rag_search('lighthouse lamp', {k}, mode => 'vector')"))
+    };
+    let exact = search(&mut ann, 30);
+    let mut admin = database.admin();
+    admin.run("ANALYZE");
+    ann.run("INSERT INTO rag.document (uri, content) VALUES ('more', 'Gardening again.')");
+    wait_until("the background builds the index", Duration::from_secs(60), || {
+        admin.count(
+            "SELECT count(*) FROM pg_indexes WHERE schemaname = 'rag' AND indexdef LIKE '%USING hnsw%'",
+        ) == 1
+    });
+    ann.settle();
+    ann.run("DELETE FROM rag.document WHERE uri = 'more'");
+    for session in [&mut ann, &mut bob] {
+        session.run("SET rag_ext.exact_search_limit = 0");
+        for k in [1, 5, 30] {
+            assert_eq!(search(session, k).len(), k);
+        }
+    }
+    assert_eq!(search(&mut ann, 30), exact);
+    let details =
+        bob.value("SELECT details FROM rag_search('lighthouse lamp', 5, mode => 'vector') WHERE rank = 1");
+    assert!(details.contains("hnsw"), "{details}");
+}

@@ -1,0 +1,144 @@
+//! Grants: what others may do with a collection, and what stays as if there were none.
+
+use super::{assert_sees, own_something};
+use rag_tests::{Database, Session};
+
+fn ingest_into(session: &mut Session, collection: &str, text: &str) -> Result<(), rag_tests::Failure> {
+    session.try_run(&format!(
+        "SELECT rag_ingest('{text}', collection => '{collection}', options => '{{\"sync\": true}}')"
+    ))
+}
+
+fn found(session: &mut Session, collection: &str) -> Vec<String> {
+    session.column(&format!(
+        "SELECT content FROM rag_search('owned', 100, collection => '{collection}') ORDER BY 1"
+    ))
+}
+
+#[test]
+fn a_read_grant_shows_and_an_acceptance_takes_into_unnamed_searches() {
+    let database = Database::new("read_grant");
+    let (ann, bob, eve) = (database.role("ann"), database.role("bob"), database.role("eve"));
+    let [mut a, mut b, mut e] = [&ann, &bob, &eve].map(|role| database.connect(role));
+    a.run("SELECT rag_create_collection('plans')");
+    ingest_into(&mut a, "plans", "A plan owned by ann.").unwrap();
+    own_something(&mut a, "ann privately");
+    own_something(&mut b, "bob");
+    let name = format!("role:{ann}/plans");
+    b.refuses("42704", &format!("SELECT * FROM rag_search('owned', collection => '{name}')"));
+    b.refuses("42704", &format!("SELECT rag_accept('role:{ann}', 'plans')"));
+
+    a.run(&format!("SELECT rag_grant('plans', 'role:{bob}', 'read')"));
+    assert_eq!(found(&mut b, &name), ["A plan owned by ann."]);
+    assert_eq!(b.count("SELECT count(*) FROM rag_search('owned', 100)"), 1, "sharing is not imposed");
+    assert_eq!(b.count("SELECT count(*) FROM rag.document"), 2, "plain SQL shows what may be read");
+    e.refuses("42704", &format!("SELECT * FROM rag_search('owned', collection => '{name}')"));
+
+    b.run(&format!("SELECT rag_accept('role:{ann}', 'plans')"));
+    assert_eq!(b.count("SELECT count(*) FROM rag_search('owned', 100)"), 2);
+    b.run("DELETE FROM rag.accepted_collection");
+    assert_eq!(b.count("SELECT count(*) FROM rag_search('owned', 100)"), 1);
+    b.run(&format!("SELECT rag_accept('role:{ann}', 'plans')"));
+
+    let failure = ingest_into(&mut b, &name, "Written by bob.").unwrap_err();
+    assert_eq!(failure.code, "42501", "{failure}");
+    b.run("UPDATE rag.document SET title = 'changed' WHERE owner <> rag.current_owner()");
+    b.run("DELETE FROM rag.document WHERE owner <> rag.current_owner()");
+    assert_eq!(a.count("SELECT count(*) FROM rag.document WHERE title IS NULL"), 2);
+    b.refuses("42501", &format!("SELECT rag_grant('{name}', 'role:{eve}', 'read')"));
+    e.refuses("42704", &format!("SELECT rag_grant('{name}', 'role:{eve}', 'read')"));
+
+    a.run(&format!("SELECT rag_revoke('plans', 'role:{bob}', 'read')"));
+    b.refuses("42704", &format!("SELECT * FROM rag_search('owned', collection => '{name}')"));
+    assert_sees(&mut b, &[&format!("role:{bob}")]);
+    a.run(&format!("SELECT rag_revoke('plans', 'role:{bob}', 'read')"));
+}
+
+#[test]
+fn a_write_grant_into_a_shared_collection_writes_into_its_owners_domain() {
+    let database = Database::new("shared_write");
+    let (ann, bob) = (database.role("ann"), database.role("bob"));
+    let [mut a, mut b] = [&ann, &bob].map(|role| database.connect(role));
+    a.run("SELECT rag_create_collection('wiki', shared => true)");
+    a.run(&format!(
+        "SELECT rag_grant('wiki', 'role:{bob}', 'read'), rag_grant('wiki', 'role:{bob}', 'write')"
+    ));
+    let name = format!("role:{ann}/wiki");
+    ingest_into(&mut b, &name, "A page owned by the wiki.").unwrap();
+    assert_eq!(found(&mut a, "wiki"), ["A page owned by the wiki."]);
+    assert_eq!(found(&mut b, &name), ["A page owned by the wiki."]);
+    assert_eq!(a.value("SELECT owner FROM rag.document"), format!("role:{ann}"));
+    b.run("UPDATE rag.document SET content = 'A page owned and changed.'");
+    b.settle();
+    a.settle();
+    assert_eq!(found(&mut a, "wiki"), ["A page owned and changed."]);
+    a.run(&format!("SELECT rag_revoke('wiki', 'role:{bob}', 'write')"));
+    assert_eq!(ingest_into(&mut b, &name, "Too late.").unwrap_err().code, "42501");
+    assert_eq!(found(&mut b, &name).len(), 1);
+}
+
+#[test]
+fn a_write_grant_alone_into_a_collection_that_is_not_shared_makes_documents_of_ones_own() {
+    let database = Database::new("own_write");
+    let (ann, bob) = (database.role("ann"), database.role("bob"));
+    let [mut a, mut b] = [&ann, &bob].map(|role| database.connect(role));
+    a.run("SELECT rag_create_collection('inbox')");
+    ingest_into(&mut a, "inbox", "A letter owned by ann.").unwrap();
+    a.run(&format!("SELECT rag_grant('inbox', 'role:{bob}', 'write')"));
+    let name = format!("role:{ann}/inbox");
+    ingest_into(&mut b, &name, "A letter owned by bob.").unwrap();
+    assert_eq!(found(&mut b, &name), ["A letter owned by bob."]);
+    assert_eq!(found(&mut a, "inbox"), ["A letter owned by ann."]);
+    assert_sees(&mut a, &[&format!("role:{ann}")]);
+    let listed = b.count(&format!("SELECT count(*) FROM rag.document WHERE collection = '{name}'"));
+    assert_eq!(listed, 1);
+}
+
+#[test]
+fn public_grants_need_a_superuser_and_reach_users_of_gateways() {
+    let database = Database::new("public_grant");
+    let mut ann = database.user("ann");
+    let gateway = database.gateway("gateway");
+    ann.run("SELECT rag_create_collection('handbook')");
+    ingest_into(&mut ann, "handbook", "A rule owned by everybody.").unwrap();
+    ann.refuses("42501", "SELECT rag_grant('handbook', 'public', 'read')");
+    let name = format!("role:{}/handbook", database.role_name("ann"));
+    let mut app = database.connect(&gateway);
+    app.run("SET rag_ext.user_id = '3'");
+    app.refuses("42704", &format!("SELECT * FROM rag_search('owned', collection => '{name}')"));
+    database.admin().run(&format!("SELECT rag_grant('{name}', 'public', 'read')"));
+    assert_eq!(found(&mut app, &name), ["A rule owned by everybody."]);
+    assert_eq!(app.count("SELECT count(*) FROM rag_search('owned', 100)"), 0, "not accepted");
+    let mut stranger = database.user("stranger");
+    assert_eq!(found(&mut stranger, &name).len(), 1);
+
+    ann.run(&format!(
+        "SELECT rag_create_collection('private'), rag_grant('private', 'user:{gateway}/3', 'read')"
+    ));
+    ingest_into(&mut ann, "private", "A secret owned with user three.").unwrap();
+    let private = name.replace("handbook", "private");
+    assert_eq!(found(&mut app, &private).len(), 1);
+    app.run("SET rag_ext.user_id = '4'");
+    app.refuses("42704", &format!("SELECT * FROM rag_search('owned', collection => '{private}')"));
+    app.run("RESET rag_ext.user_id");
+    app.refuses("42704", &format!("SELECT * FROM rag_search('owned', collection => '{private}')"));
+}
+
+#[test]
+fn deleting_a_collection_takes_everything_and_only_its_own() {
+    let database = Database::new("delete_collection");
+    let (mut ann, mut bob) = (database.user("ann"), database.user("bob"));
+    ann.run("SELECT rag_create_collection('old')");
+    ingest_into(&mut ann, "old", "Old and owned.").unwrap();
+    own_something(&mut ann, "ann");
+    own_something(&mut bob, "bob");
+    bob.run("DELETE FROM rag.collection WHERE name = 'old'");
+    assert_eq!(ann.count("SELECT count(*) FROM rag.document"), 2);
+    ann.run("DELETE FROM rag.collection WHERE name = 'old'");
+    assert_eq!(ann.count("SELECT count(*) FROM rag.document"), 1);
+    for table in ["chunk", "section", "embedding", "segment"] {
+        assert_eq!(ann.count(&format!("SELECT count(*) FROM rag.{table}")), 1, "rag.{table}");
+    }
+    assert_eq!(bob.count("SELECT count(*) FROM rag_search('owned', 10)"), 1);
+    ann.refuses("42704", "SELECT * FROM rag_search('owned', collection => 'old')");
+}

@@ -1,0 +1,172 @@
+//! The whole way on a fresh cluster: install, ingest, search, rerank, answer, restart. Short enough to run on
+//! every major version.
+
+#![allow(clippy::unwrap_used)]
+
+use rag_tests::{Cluster, Session, literal};
+use serde_json::Value;
+
+const MARKDOWN: &str = "\
+# Tide tables
+
+The harbour of Nordhavn publishes its tide tables every January.
+
+## Spring tides
+
+Spring tides occur shortly after full moon and new moon. At Nordhavn the spring range is 4.2 metres.
+
+## Neap tides
+
+Neap tides occur a week later and have the smallest range, about 1.1 metres.
+";
+
+const PLAIN: &str = "The lighthouse keeper Ida Brandt polished the lens every morning before sunrise. \
+    She kept the log of the lighthouse for thirty-one years.";
+
+const HTML: &str = "<!DOCTYPE html><html><head><title>Beekeeping</title></head><body><h1>Beekeeping</h1>\
+    <h2>Winter feeding</h2><p>In winter a colony of honey bees needs about fifteen kilograms of stored honey &amp; \
+    pollen.</p><script>var hidden = 'walrus';</script></body></html>";
+
+fn ingest(session: &mut Session, content: &str, uri: &str) -> String {
+    session.value(&format!("SELECT rag_ingest({}, uri => {})", literal(content), literal(uri)))
+}
+
+/// Every citation's quote stands where it says, and says what it should.
+fn assert_cited(session: &mut Session, question: &str, uri: &str, words: &str) {
+    let answer: Value = session.json(&format!("SELECT rag_answer({})", literal(question)));
+    assert_eq!(answer["found"], true, "{answer:#}");
+    let first = &answer["citations"][0];
+    assert_eq!(first["uri"], uri, "{answer:#}");
+    assert!(first["quote"].as_str().unwrap().contains(words), "{answer:#}");
+    for citation in answer["citations"].as_array().unwrap() {
+        let (from, to) = (citation["char_from"].as_i64().unwrap(), citation["char_to"].as_i64().unwrap());
+        let id = citation["document_id"].as_str().unwrap();
+        let stored = session.value(&format!(
+            "SELECT substr(text, {from} + 1, {to} - {from}) FROM rag.document WHERE id = '{id}'"
+        ));
+        assert_eq!(stored, citation["quote"].as_str().unwrap(), "{answer:#}");
+    }
+}
+
+fn assert_everything_is_found(session: &mut Session) {
+    for mode in ["hybrid", "keyword", "vector"] {
+        for (query, uri) in
+            [("spring tides", "tides.md"), ("lighthouse keeper", "keeper.txt"), ("honey winter", "bees.html")]
+        {
+            let sql = format!("SELECT uri FROM rag_search({}, 1, mode => '{mode}')", literal(query));
+            assert_eq!(session.value(&sql), uri, "{mode}: {query}");
+        }
+    }
+    assert_eq!(session.count("SELECT count(*) FROM rag_search('walrus', mode => 'keyword')"), 0);
+
+    let best = session.rows("SELECT index, score FROM rag_rerank('honey bees in winter', ARRAY['the tide', 'a colony of bees needs honey in winter'])");
+    assert_eq!(best[0][0].as_deref(), Some("2"));
+    assert!(
+        best[0][1].as_ref().unwrap().parse::<f64>().unwrap() > best[1][1].as_ref().unwrap().parse().unwrap()
+    );
+
+    assert_cited(session, "What is the spring range at Nordhavn?", "tides.md", "4.2 metres");
+    assert_cited(session, "Who polished the lens of the lighthouse?", "keeper.txt", "Ida Brandt");
+    assert_cited(session, "How much honey does a colony need in winter?", "bees.html", "fifteen kilograms");
+    let refused = session.json("SELECT rag_answer('What is the capital of Mongolia?')");
+    assert_eq!(refused["found"], false, "{refused:#}");
+    assert_eq!(refused["citations"], serde_json::json!([]), "{refused:#}");
+}
+
+#[test]
+fn documents_go_in_and_cited_answers_come_out_before_and_after_a_restart() {
+    let cluster = Cluster::builder("smoke").start();
+    let database = cluster.database("smoke");
+    let role = database.role("reader");
+    let mut session = database.connect(&role);
+
+    let tides = ingest(&mut session, MARKDOWN, "tides.md");
+    ingest(&mut session, PLAIN, "keeper.txt");
+    session.run(&format!("INSERT INTO rag.document (uri, content) VALUES ('bees.html', {})", literal(HTML)));
+    session.settle();
+    let states = session.column("SELECT DISTINCT status FROM rag.document");
+    assert_eq!(states, ["done"], "{:?}", session.rows("SELECT * FROM rag.failed_job"));
+    assert_eq!(session.value("SELECT title FROM rag_search('spring tides', 1)"), "Tide tables");
+    let path = session.value("SELECT header_path FROM rag_search('spring tides', 1, mode => 'keyword')");
+    assert!(path.contains("Spring tides"), "{path}");
+    assert_everything_is_found(&mut session);
+
+    assert_eq!(ingest(&mut session, MARKDOWN, "tides.md"), tides, "the same text under the same uri");
+    assert_eq!(session.count("SELECT count(*) FROM rag.document"), 3);
+    assert_eq!(session.count("SELECT vector_dims(rag_embed('dimension'))"), 384);
+
+    let chunks = "SELECT string_agg(md5(c::text), ',' ORDER BY id) FROM rag.chunk c";
+    let before = session.value(chunks);
+    drop(session);
+    cluster.restart();
+    let mut session = database.connect(&role);
+    assert_eq!(session.value(chunks), before);
+    cluster.running_engine();
+    assert_everything_is_found(&mut session);
+}
+
+#[test]
+fn every_object_of_the_extension_says_what_it_is() {
+    let cluster = Cluster::builder("comments").start();
+    let database = cluster.database("comments");
+    let mut admin = database.admin();
+    let silent = admin.column(
+        "SELECT pg_describe_object(d.classid, d.objid, d.objsubid)
+         FROM pg_depend d JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+         WHERE e.extname = 'rag_ext' AND d.deptype = 'e'
+           AND d.classid IN ('pg_proc'::regclass, 'pg_class'::regclass, 'pg_namespace'::regclass)
+           AND obj_description(d.objid, d.classid::regclass::name) IS NULL",
+    );
+    assert!(silent.is_empty(), "{silent:?}");
+
+    let expected = [
+        "rag_accept",
+        "rag_alter_collection",
+        "rag_answer",
+        "rag_answer_text",
+        "rag_attach",
+        "rag_cancel",
+        "rag_chunk",
+        "rag_chunk_bytes",
+        "rag_cite",
+        "rag_create_collection",
+        "rag_detach",
+        "rag_disable",
+        "rag_drop_collection",
+        "rag_embed",
+        "rag_enable",
+        "rag_extract_metadata",
+        "rag_grant",
+        "rag_ingest",
+        "rag_ingest_bytes",
+        "rag_ingest_file",
+        "rag_parse",
+        "rag_pause",
+        "rag_reextract",
+        "rag_register_gateway",
+        "rag_rerank",
+        "rag_rerank_chunks",
+        "rag_resume",
+        "rag_retry",
+        "rag_revoke",
+        "rag_search",
+        "rag_set_priority",
+        "rag_status",
+        "rag_unregister_gateway",
+        "rag_wait",
+    ];
+    let functions = admin.column(
+        "SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND proname ~ '^rag_' ORDER BY 1",
+    );
+    assert_eq!(functions, expected);
+
+    let status = admin.value("SELECT rag_status()");
+    assert!(status.lines().count() >= 3, "{status}");
+
+    admin.run("DROP EXTENSION rag_ext CASCADE");
+    let left = admin.column("SELECT oid::regclass FROM pg_class WHERE relnamespace = to_regnamespace('rag')");
+    assert!(left.is_empty(), "left after DROP EXTENSION: {left:?}");
+    admin.run("CREATE EXTENSION rag_ext CASCADE");
+    let id = admin.ingest("Once more, from the beginning.", "again");
+    assert_eq!(admin.value("SELECT document_id FROM rag_search('beginning', 1, mode => 'keyword')"), id);
+}

@@ -1,0 +1,48 @@
+//! Background work that can be watched and steered: pausing, ordering, cancelling, retrying, deleting collections.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "work/cancelling.rs"]
+mod cancelling;
+#[path = "work/databases.rs"]
+mod databases;
+#[path = "work/dropping.rs"]
+mod dropping;
+#[path = "work/indexing.rs"]
+mod indexing;
+#[path = "work/ordering.rs"]
+mod ordering;
+#[path = "work/pausing.rs"]
+mod pausing;
+
+use rag_tests::Session;
+use std::time::Duration;
+
+/// For what takes a moment where nobody is in the way.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// An expression for a text of about this many chunks, none like another: each is to be embedded.
+fn long_text(chunks: usize, word: &str) -> String {
+    format!(
+        "(SELECT string_agg('The {word} measured river number ' || n || ' again and wrote its depth down. ', '')
+          FROM generate_series(1, {}) n)",
+        chunks * 26
+    )
+}
+
+/// Has a collection hold this many short documents: those that it has not are put into it in one commit.
+fn put(session: &mut Session, collection: &str, count: usize) {
+    session.run(&format!(
+        "INSERT INTO rag.document (collection, uri, content)
+         SELECT '{collection}', 'n' || n, 'Note number ' || n || ' of {collection}.' FROM generate_series(1, {count}) n
+         ON CONFLICT (collection, owner, uri) DO NOTHING"
+    ));
+}
+
+/// `state` and SQLSTATE of the work on each document of a collection, with how many there are of each.
+fn states(session: &mut Session, collection: &str) -> Vec<String> {
+    session.column(&format!(
+        "SELECT state || coalesce(' ' || sqlstate, '') || ' ' || count(*) FROM rag.job_status
+         WHERE collection LIKE '%{collection}' GROUP BY state, sqlstate ORDER BY 1"
+    ))
+}

@@ -1,0 +1,161 @@
+//! Workers in several databases: found by themselves, seen at work, and gone when they are in the way.
+
+use super::{LIMIT, long_text, put, states};
+use rag_tests::{Cluster, Database, Witness, wait_until};
+use std::time::{Duration, Instant};
+
+/// Warnings and errors that workers logged, of any database.
+fn complaints(cluster: &Cluster) -> Vec<String> {
+    let is_complaint = |line: &&str| {
+        ["WARNING", "ERROR", "FATAL", "PANIC"].iter().any(|word| line.contains(&format!("{word}: ")))
+    };
+    let log = cluster.log();
+    let of_workers =
+        log.lines().filter(is_complaint).filter(|line| line.contains("] @") || line.contains("rag_ext"));
+    of_workers.map(str::to_owned).collect()
+}
+
+/// Gives the workers more to do than they can finish.
+fn keep_busy(session: &mut rag_tests::Session) {
+    for n in 0..4 {
+        session.run(&format!(
+            "INSERT INTO rag.document (content) VALUES ({})",
+            long_text(200, &format!("surveyor{n}"))
+        ));
+    }
+    wait_until("a worker is busy", LIMIT, || {
+        session.count("SELECT count(*) FROM rag.job WHERE state = 'running'") > 0
+    });
+}
+
+#[test]
+fn new_databases_are_found_and_several_workers_share_each() {
+    let cluster = Cluster::builder("databases").start();
+    let databases = [cluster.database("one"), cluster.database("two")];
+    let mut sessions: Vec<_> = databases.iter().map(Database::admin).collect();
+    for session in &mut sessions {
+        keep_busy(session);
+    }
+    let mut admin = cluster.connect("postgres", "postgres");
+    wait_until("two workers in each of the two", LIMIT, || {
+        admin.column(
+            "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'rag_ext ingest' AND datname IS NOT NULL
+             GROUP BY datname ORDER BY 1",
+        ) == ["2", "2"]
+    });
+    let seen = admin.rows(
+        "SELECT application_name, query FROM pg_stat_activity WHERE backend_type = 'rag_ext ingest' AND query LIKE '%document%'",
+    );
+    assert!(!seen.is_empty());
+    for row in &seen {
+        assert_eq!(row[0].as_deref(), Some("rag_ext ingest"));
+        let activity = row[1].as_deref().unwrap();
+        assert!(activity.starts_with("rag_ext: ") && !activity.contains("surveyor"), "{activity}");
+    }
+    for session in &mut sessions {
+        assert_eq!(session.count("SELECT rag_cancel()"), 4);
+        put(session, "default", 3);
+        session.settle();
+        assert_eq!(states(session, "default"), ["done 3", "failed 57014 4"]);
+    }
+    wait_until("idle databases are left alone", LIMIT, || {
+        admin.count("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'rag_ext ingest'") == 0
+    });
+    // What is paused stays so over a restart.
+    sessions[0].run("SELECT rag_pause()");
+    sessions[0].run("INSERT INTO rag.document (uri, content) VALUES ('later', 'Held back.')");
+    drop(sessions);
+    drop(admin);
+    cluster.restart();
+    let mut one = databases[0].admin();
+    let mut two = databases[1].admin();
+    two.run("INSERT INTO rag.document (content) VALUES ('Not held back.')");
+    two.settle();
+    assert_eq!(one.column("SELECT state FROM rag.job_status WHERE uri = 'later'"), ["queued"]);
+    assert_eq!(one.count("SELECT rag_resume()"), 1);
+    one.settle();
+    assert_eq!(complaints(&cluster), Vec::<String>::new());
+}
+
+#[test]
+fn a_database_can_be_dropped_renamed_and_copied_while_workers_are_busy_in_it() {
+    let cluster = Cluster::builder("dropping").start();
+    let mut witness = Witness::of(&cluster);
+    let mut admin = cluster.connect("postgres", "postgres");
+    for statement in [
+        "DROP DATABASE $",
+        "DROP DATABASE $ WITH (FORCE)",
+        "ALTER DATABASE $ RENAME TO renamed",
+        "CREATE DATABASE copied TEMPLATE $",
+    ] {
+        let database = cluster.database("busy");
+        let mut session = database.admin();
+        keep_busy(&mut session);
+        drop(session);
+        let start = Instant::now();
+        admin.run(&statement.replace('$', database.name()));
+        assert!(start.elapsed() < Duration::from_secs(4), "{statement}: {:?}", start.elapsed());
+        if statement.starts_with("CREATE") {
+            // The work goes on in the original, and begins in the copy.
+            let mut original = database.admin();
+            wait_until("work goes on", LIMIT, || {
+                original.count("SELECT count(*) FROM rag.job WHERE state = 'running'") > 0
+            });
+            let mut copy = cluster.connect("postgres", "copied");
+            assert_eq!(copy.count("SELECT count(*) FROM rag.document"), 4);
+            copy.run("SELECT rag_cancel()");
+        }
+    }
+    witness.assert_no_restart();
+    assert_eq!(complaints(&cluster), Vec::<String>::new());
+}
+
+#[test]
+fn the_extension_can_be_dropped_and_created_again_while_workers_are_busy() {
+    let cluster = Cluster::builder("extension").start();
+    let mut witness = Witness::of(&cluster);
+    let database = cluster.database("busy");
+    let mut session = database.admin();
+    for _ in 0..3 {
+        keep_busy(&mut session);
+        let start = Instant::now();
+        session.run("BEGIN; DROP EXTENSION rag_ext CASCADE");
+        assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
+        session.run("ROLLBACK");
+        wait_until("work goes on", LIMIT, || {
+            session.count("SELECT count(*) FROM rag.job WHERE state = 'running'") > 0
+        });
+        session.run("DROP EXTENSION rag_ext CASCADE; CREATE EXTENSION rag_ext CASCADE");
+        put(&mut session, "default", 2);
+        session.settle();
+        assert_eq!(states(&mut session, "default"), ["done 2"]);
+        session.run("DELETE FROM rag.document");
+    }
+    witness.assert_no_restart();
+    assert_eq!(complaints(&cluster), Vec::<String>::new());
+}
+
+#[test]
+fn documents_of_a_worker_that_is_terminated_are_taken_up_again() {
+    let cluster = Cluster::builder("terminated").start();
+    let mut witness = Witness::of(&cluster);
+    let database = cluster.database("terminated");
+    let mut session = database.admin();
+    for n in 0..6 {
+        session.run(&format!(
+            "INSERT INTO rag.document (content) VALUES ({})",
+            long_text(10, &format!("surveyor{n}"))
+        ));
+    }
+    for _ in 0..2 {
+        wait_until("a worker is busy", LIMIT, || {
+            session.holds(
+                "SELECT coalesce(bool_or(pg_terminate_backend(pid)), false) FROM pg_stat_activity
+                           WHERE backend_type = 'rag_ext ingest' AND query LIKE 'rag_ext: embedding%'",
+            )
+        });
+    }
+    session.settle();
+    assert_eq!(states(&mut session, "default"), ["done 6"]);
+    witness.assert_no_restart();
+}

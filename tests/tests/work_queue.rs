@@ -1,0 +1,303 @@
+//! The rules by which the launcher starts workers, without a server: the queue is plain data.
+
+#[path = "../../src/pg/work_queue.rs"]
+#[allow(dead_code, reason = "the extension uses what these tests do not")]
+mod work_queue;
+
+use work_queue::{DATABASES, Kind, Limits, Next, Place, WorkQueue};
+
+const SECOND: i64 = 1_000_000;
+const LIMITS: Limits = Limits { per_database: 2, in_all: 4, nap: 60 * SECOND };
+
+/// A queue, a clock, and whom the queue woke.
+struct Scene {
+    queue: Box<WorkQueue>,
+    now: i64,
+    woken: Vec<usize>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let mut scene = Self { queue: Box::new(WorkQueue::EMPTY), now: SECOND, woken: Vec::new() };
+        scene.queue.set_launcher(1);
+        scene
+    }
+
+    fn request(&mut self, database: u32) {
+        self.queue.request(database, &mut |who| self.woken.push(who));
+    }
+
+    fn next(&mut self) -> Next {
+        self.queue.next(self.now, LIMITS, &mut |who| self.woken.push(who))
+    }
+
+    /// Expects a start and has the worker take its place.
+    fn start(&mut self, expected: u32) -> Place {
+        match self.next() {
+            Next::Start { database, place, .. } if database == expected => {
+                assert!(self.queue.attach(place, 1000, 100 + place.index, self.now));
+                place
+            }
+            other => panic!("expected a worker for {expected}, got {other:?}"),
+        }
+    }
+
+    fn is_quiet(&mut self) -> bool {
+        matches!(self.next(), Next::Wait { .. })
+    }
+
+    fn leave_idle(&mut self, place: Place) {
+        self.queue.leave_idle(place, i64::MAX, false, self.now, &mut |who| self.woken.push(who));
+    }
+}
+
+#[test]
+fn a_request_starts_one_worker_and_wakes_the_launcher() {
+    let mut scene = Scene::new();
+    assert!(scene.is_quiet());
+    scene.request(7);
+    assert_eq!(scene.woken, [1]);
+    let place = scene.start(7);
+    assert!(scene.is_quiet());
+    scene.queue.look(place);
+    scene.leave_idle(place);
+    assert!(scene.is_quiet(), "nothing is left to do");
+}
+
+#[test]
+fn a_request_while_a_worker_leaves_is_not_lost() {
+    let mut scene = Scene::new();
+    scene.request(7);
+    let place = scene.start(7);
+    scene.queue.look(place);
+    assert!(scene.queue.pause(place));
+    assert!(!scene.queue.resume(place, scene.now));
+    // It found nothing and is on its way out.
+    scene.request(7);
+    scene.leave_idle(place);
+    scene.start(7);
+}
+
+#[test]
+fn a_request_during_a_pause_calls_the_pausing_worker() {
+    let mut scene = Scene::new();
+    scene.request(7);
+    let place = scene.start(7);
+    assert!(scene.queue.pause(place));
+    scene.woken.clear();
+    scene.request(7);
+    assert_eq!(scene.woken, [100 + place.index, 1]);
+    assert!(scene.is_quiet(), "the pausing worker takes it");
+    assert!(scene.queue.resume(place, scene.now));
+    scene.leave_idle(place);
+    assert!(scene.is_quiet());
+}
+
+#[test]
+fn a_request_between_look_and_pause_forbids_the_pause() {
+    let mut scene = Scene::new();
+    scene.request(7);
+    let place = scene.start(7);
+    scene.queue.look(place);
+    scene.request(7);
+    assert!(!scene.queue.pause(place));
+    assert!(scene.queue.resume(place, scene.now), "it must look again");
+}
+
+#[test]
+fn a_busy_worker_gets_a_second_but_no_third() {
+    let mut scene = Scene::new();
+    scene.request(7);
+    scene.start(7);
+    assert!(scene.is_quiet());
+    scene.now += SECOND;
+    scene.start(7);
+    scene.now += SECOND;
+    assert!(scene.is_quiet());
+}
+
+#[test]
+fn a_long_job_does_not_start_workers_over_and_over() {
+    let mut scene = Scene::new();
+    scene.request(7);
+    let _busy = scene.start(7);
+    scene.now += SECOND;
+    let second = scene.start(7);
+    scene.queue.look(second);
+    assert!(scene.queue.pause(second));
+    scene.leave_idle(second);
+    for _ in 0..10 {
+        scene.now += SECOND;
+        assert!(scene.is_quiet(), "the second found nothing to do");
+    }
+}
+
+#[test]
+fn failures_delay_the_next_start_longer_and_longer() {
+    let mut scene = Scene::new();
+    scene.request(7);
+    let mut delays = Vec::new();
+    for _ in 0..9 {
+        let place = scene.start(7);
+        scene.queue.leave_early(place, scene.now, &mut |_| {});
+        match scene.next() {
+            Next::Wait { until } => {
+                delays.push((until - scene.now) / SECOND);
+                scene.now = until;
+            }
+            other => panic!("started at once: {other:?}"),
+        }
+    }
+    assert_eq!(delays, [5, 10, 20, 40, 80, 160, 300, 300, 300]);
+    let place = scene.start(7);
+    scene.leave_idle(place);
+    scene.request(7);
+    scene.start(7);
+}
+
+#[test]
+fn a_worker_that_never_came_counts_as_a_failure_and_a_shortage_does_not() {
+    let mut scene = Scene::new();
+    scene.request(7);
+    let Next::Start { place, .. } = scene.next() else { panic!("nothing started") };
+    scene.queue.start_refused(place);
+    let Next::Start { place, .. } = scene.next() else { panic!("a shortage is not the database's fault") };
+    scene.queue.start_failed(place, scene.now);
+    assert!(scene.is_quiet());
+    assert!(!scene.queue.attach(place, 1000, 9, scene.now), "its place was given up");
+}
+
+#[test]
+fn every_database_is_looked_at_once_per_nap_and_those_without_the_extension_rarely() {
+    let mut scene = Scene::new();
+    scene.queue.list(&[7, 8], scene.now);
+    let seven = scene.start(7);
+    let eight = scene.start(8);
+    scene.leave_idle(seven);
+    scene.queue.leave_idle(eight, i64::MAX, true, scene.now, &mut |_| {});
+    assert_eq!(scene.next(), Next::Wait { until: scene.now + 60 * SECOND });
+    scene.now += 60 * SECOND;
+    let seven = scene.start(7);
+    scene.leave_idle(seven);
+    assert!(scene.is_quiet());
+    scene.request(8);
+    scene.start(8);
+}
+
+#[test]
+fn a_retry_is_due_before_the_nap_is_over() {
+    let mut scene = Scene::new();
+    scene.request(7);
+    let place = scene.start(7);
+    let due = scene.now + 3 * SECOND;
+    scene.queue.leave_idle(place, due, false, scene.now, &mut |_| {});
+    assert_eq!(scene.next(), Next::Wait { until: due });
+    scene.now = due;
+    scene.start(7);
+}
+
+#[test]
+fn a_database_without_worker_is_served_first_and_gets_room_after_a_turn() {
+    let mut scene = Scene::new();
+    for database in [1, 2, 3, 4, 5] {
+        scene.request(database);
+    }
+    let first = scene.start(1);
+    for database in [2, 3, 4] {
+        scene.start(database);
+    }
+    scene.now += SECOND;
+    scene.woken.clear();
+    assert!(scene.is_quiet(), "four workers are the limit, and none has had its turn");
+    assert!(!scene.queue.must_leave(first));
+    scene.now += 60 * SECOND;
+    assert!(scene.is_quiet());
+    assert!(scene.queue.must_leave(first));
+    assert_eq!(scene.woken, [100 + first.index]);
+    scene.leave_idle(first);
+    scene.start(5);
+    // What the first left behind is not forgotten.
+    assert!(scene.is_quiet());
+    scene.queue.list(&[1, 5], scene.now);
+}
+
+#[test]
+fn a_dropped_database_is_forgotten() {
+    let mut scene = Scene::new();
+    scene.request(7);
+    scene.queue.list(&[8], scene.now);
+    scene.start(8);
+    assert!(scene.is_quiet());
+}
+
+#[test]
+fn more_databases_than_the_table_holds_take_turns() {
+    let mut scene = Scene::new();
+    let many: Vec<u32> = (1..=DATABASES as u32).collect();
+    scene.queue.list(&many, scene.now);
+    // All idle, so that a request of one more takes an idle one's place.
+    scene.request(9999);
+    assert!(!scene.queue.has_unlisted());
+    scene.start(9999);
+}
+
+#[test]
+fn no_worker_starts_where_none_is_allowed() {
+    let mut scene = Scene::new();
+    scene.request(7);
+    let none = Limits { per_database: 0, ..LIMITS };
+    assert_eq!(scene.queue.next(scene.now, none, &mut |_| {}), Next::Wait { until: i64::MAX });
+}
+
+#[test]
+fn an_index_worker_starts_beside_the_others_and_only_one_per_database() {
+    let mut scene = Scene::new();
+    scene.request(7);
+    let ingest = scene.start(7);
+    scene.queue.request_index(7, &mut |_| {});
+    scene.queue.request_index(7, &mut |_| {});
+    let Next::Start { database: 7, place, kind: Kind::Index } = scene.next() else {
+        panic!("no index worker")
+    };
+    assert!(scene.queue.attach(place, 1001, 201, scene.now));
+    assert!(scene.is_quiet(), "one is enough");
+    // Ingestion takes no notice: a second worker comes when the first has been busy for long.
+    scene.now += SECOND;
+    scene.request(7);
+    let second = scene.start(7);
+    scene.leave_idle(place);
+    assert!(scene.is_quiet(), "the index is built");
+    scene.queue.request_index(7, &mut |_| {});
+    let Next::Start { place, kind: Kind::Index, .. } = scene.next() else { panic!("no index worker") };
+    assert!(scene.queue.attach(place, 1001, 201, scene.now));
+    scene.queue.leave_early(place, scene.now, &mut |_| {});
+    assert!(scene.is_quiet(), "it failed just now");
+    scene.now += 60 * SECOND;
+    scene.queue.look(ingest);
+    scene.queue.look(second);
+    assert!(matches!(scene.next(), Next::Start { kind: Kind::Index, .. }), "and is tried again");
+}
+
+#[test]
+fn a_closed_database_loses_its_workers_and_gets_none_until_it_is_opened() {
+    let mut scene = Scene::new();
+    scene.request(7);
+    let place = scene.start(7);
+    scene.request(8);
+    let other = scene.start(8);
+    scene.queue.request_index(7, &mut |_| {});
+    let Next::Start { place: index, kind: Kind::Index, .. } = scene.next() else { panic!("no index worker") };
+    let woken = &mut scene.woken;
+    scene.queue.close(7, scene.now + 60 * SECOND, &mut |who| woken.push(who));
+    assert!(scene.woken.contains(&(100 + place.index)), "{:?}", scene.woken);
+    assert!(scene.queue.must_leave(place) && !scene.queue.must_leave(other));
+    assert!(!scene.queue.attach(index, 1001, 201, scene.now), "it comes too late");
+    assert_eq!(scene.queue.processes(7).collect::<Vec<_>>(), [1000]);
+    scene.leave_idle(place);
+    assert_eq!(scene.queue.processes(7).count(), 0);
+    scene.request(7);
+    assert!(scene.is_quiet());
+    scene.queue.close(7, 0, &mut |_| {});
+    assert!(matches!(scene.next(), Next::Start { database: 7, kind: Kind::Index, .. }));
+    scene.start(7);
+}
