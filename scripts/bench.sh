@@ -3,7 +3,8 @@
 #   bench.sh                     the crates, cost, and parse and quality if RAG_EVAL_DATA names corpora
 #   bench.sh quality             nDCG@10 and recall@100; fails below the targets
 #   bench.sh parse [-v] [NAME…]  F1 of words, headings and cells per format; fails below the goals
-#   bench.sh cost [PART…]        ratios; PART: keyword vector ingest embed memory domains merge attach steady
+#   bench.sh pages [FILE.pdf…]   whether chunks of PDFs name the pages that their words stand on
+#   bench.sh cost [PART…]        ratios; PART: keyword vector ingest embed memory domains merge attach steady pdf
 #   bench.sh crates [FILTER]     criterion on the pure crates
 # quality and cost need rag_ext installed in the Postgres that PG_CONFIG names. RAG_EVAL_DATA=DIR has DIR/scifact and
 # DIR/cranfield in BEIR's format, of which RAG_BENCH_DOCUMENTS=400 takes a part, and DIR/docling-samples for parse.
@@ -17,10 +18,25 @@ bench() {
   shift
   # pdftotext is what the PDFs are compared with.
   [ "$name" != parse ] || "$ROOT/scripts/install-deps.sh" poppler-utils
+  if [ "$name" = cost ]; then
+    RAG_BENCH_PDFS=$("$ROOT/scripts/fetch-pdfs.sh")
+    export RAG_BENCH_PDFS
+  fi
   "$ROOT/scripts/cargo.sh" bench --package rag_benches --bench "$name" -- "$@"
 }
 
-if [ $# -gt 0 ]; then
+pages() {
+  local files=("$@")
+  "$ROOT/scripts/install-deps.sh" poppler-utils
+  if [ $# -eq 0 ]; then
+    mapfile -t files < <(find "$("$ROOT/scripts/fetch-pdfs.sh")" -name '*.pdf' -type f | sort)
+  fi
+  "$ROOT/scripts/cargo.sh" run --release --package rag_parse --example page_check -- "${files[@]}"
+}
+
+if [ "${1:-}" = pages ]; then
+  pages "${@:2}"
+elif [ $# -gt 0 ]; then
   bench "$@"
 else
   bench crates

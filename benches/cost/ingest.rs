@@ -13,7 +13,7 @@ const ROUNDS: usize = 3;
 const DOCUMENTS: usize = 100;
 
 /// As many as there are workers by default, and as many texts as these send at a time: neither side waits for itself.
-const CONNECTIONS: usize = 2;
+pub(crate) const CONNECTIONS: usize = 2;
 const TEXTS_PER_REQUEST: usize = 16;
 
 pub(crate) fn measure(report: &mut Report, cluster: &Cluster, texts: &Texts) {
@@ -45,7 +45,8 @@ pub(crate) fn measure(report: &mut Report, cluster: &Cluster, texts: &Texts) {
     });
 }
 
-fn embed(engine: &Engine, texts: Vec<String>) -> Duration {
+/// The time that an engine takes to embed texts.
+pub(crate) fn embed(engine: &Engine, texts: Vec<String>) -> Duration {
     let mut clients: Vec<_> = (0..CONNECTIONS).map(|_| engine.connect()).collect();
     let requests: Vec<Vec<String>> = texts.chunks(TEXTS_PER_REQUEST).map(<[String]>::to_vec).collect();
     let requests = Mutex::new(requests);

@@ -73,10 +73,7 @@ impl Client {
     /// Vectors of texts, in their order.
     pub fn embed(&mut self, lane: Lane, role: TextRole, texts: Vec<String>) -> Vec<Vec<f32>> {
         let count = texts.len();
-        let call = Call::Embed { model: Some(MODEL.to_owned()), role, texts };
-        let request = Request { lane, principals: vec!["role:bench".into()], deadline_ms: None, call };
-        write_frame(&mut self.stream, &request).unwrap();
-        match read_frame(&mut self.stream).unwrap() {
+        match self.ask(lane, Call::Embed { model: Some(MODEL.to_owned()), role, texts }) {
             Reply::Embeddings(found) => {
                 let vectors: Vec<Vec<f32>> =
                     found.values.chunks_exact(found.dimension as usize).map(<[f32]>::to_vec).collect();
@@ -85,6 +82,17 @@ impl Client {
             }
             other => panic!("no vectors but {other:?}"),
         }
+    }
+
+    /// What the engine answers to a call of the background.
+    pub fn call(&mut self, call: Call) -> Reply {
+        self.ask(Lane::Bulk, call)
+    }
+
+    fn ask(&mut self, lane: Lane, call: Call) -> Reply {
+        let request = Request { lane, principals: vec!["role:bench".into()], deadline_ms: None, call };
+        write_frame(&mut self.stream, &request).unwrap();
+        read_frame(&mut self.stream).unwrap()
     }
 }
 

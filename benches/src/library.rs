@@ -4,6 +4,7 @@
 //! no document: ingestion then finds them, as it finds those of any equal text, and embeds only what is new.
 
 use crate::{Document, KeptVectors, timed};
+use postgres::Transaction;
 use rag_tests::{Cluster, Database, Session, literal};
 use std::time::Duration;
 
@@ -75,22 +76,28 @@ impl<'a> Library<'a> {
 
     /// Ingests documents with plain INSERT statements and waits for the background.
     pub fn ingest(&self, documents: &[Document]) -> Ingested {
+        self.ingest_by(documents.len(), |transaction| {
+            for batch in documents.chunks(BATCH) {
+                let column = |field: fn(&Document) -> &str| batch.iter().map(field).collect::<Vec<&str>>();
+                transaction
+                    .execute(
+                        "INSERT INTO rag.document (uri, title, content) SELECT * FROM unnest($1::text[], $2::text[], $3::text[])",
+                        &[&column(|d| &d.id), &column(|d| &d.title), &column(|d| &d.text)],
+                    )
+                    .unwrap();
+            }
+        })
+    }
+
+    /// Ingests what `insert` puts into a transaction, so many documents, and waits for the background.
+    pub fn ingest_by(&self, documents: usize, insert: impl FnOnce(&mut Transaction<'_>)) -> Ingested {
         let mut session = self.session();
         let before = chunks_of(&mut session);
-        let client = session.client();
-        let mut transaction = client.transaction().unwrap();
-        for batch in documents.chunks(BATCH) {
-            let column = |field: fn(&Document) -> &str| batch.iter().map(field).collect::<Vec<&str>>();
-            transaction
-                .execute(
-                    "INSERT INTO rag.document (uri, title, content) SELECT * FROM unnest($1::text[], $2::text[], $3::text[])",
-                    &[&column(|d| &d.id), &column(|d| &d.title), &column(|d| &d.text)],
-                )
-                .unwrap();
-        }
+        let mut transaction = session.client().transaction().unwrap();
+        insert(&mut transaction);
         let (time, ()) = timed(|| {
             transaction.commit().unwrap();
-            self.wait(documents.len());
+            self.wait(documents);
         });
         let after = chunks_of(&mut session);
         Ingested { chunks: after.0 - before.0, embedded: after.1 - before.1, time }

@@ -3,6 +3,7 @@
 use super::{call, options_of, required};
 use crate::error::Result;
 use crate::pg::ErrorReport;
+use crate::pg::stored_jsonb::StoredJsonb;
 use crate::search::keyword::Highlighter;
 use crate::search::options::{Mode, SearchOptions, checked_k, checked_query};
 use crate::search::scope::Scope;
@@ -47,7 +48,7 @@ fn rag_search(
             name!(vector_rank, Option<i32>),
             name!(vector_score, Option<f64>),
             name!(rerank_score, Option<f64>),
-            name!(metadata, JsonB),
+            name!(metadata, StoredJsonb),
             name!(details, JsonB),
         ),
     >,
@@ -106,7 +107,7 @@ fn rag_search(
             rank_of(vector),
             score_of(vector),
             rerank,
-            JsonB(chunk.metadata),
+            chunk.metadata,
             JsonB(details),
         )
     })))

@@ -19,6 +19,7 @@ pub(crate) mod server_file;
 pub(crate) mod shared;
 pub(crate) mod socket;
 pub(crate) mod spi;
+pub(crate) mod stored_jsonb;
 pub(crate) mod stored_size;
 pub(crate) mod transaction;
 pub(crate) mod transition;

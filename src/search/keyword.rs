@@ -5,7 +5,7 @@ use super::segment_cache;
 use crate::error::{Error, Result};
 use crate::storage::segment::SegmentHeader;
 use crate::storage::{Id, chunk, is_attached, segment};
-use rag_bm25::{Language, Query, Segment};
+use rag_bm25::{Language, Marker, Query, Segment};
 use rag_core::answer::snippet::snippet;
 use rag_core::fuse::Ranked;
 use std::collections::{HashMap, HashSet};
@@ -101,21 +101,21 @@ pub(crate) fn search_live(
 /// Marks the query's words in texts of several languages.
 pub(crate) struct Highlighter<'a> {
     query: &'a str,
-    parsed: HashMap<Language, Query>,
+    markers: HashMap<Language, Marker>,
 }
 
 impl<'a> Highlighter<'a> {
     pub(crate) fn new(query: &'a str) -> Self {
-        Self { query, parsed: HashMap::new() }
+        Self { query, markers: HashMap::new() }
     }
 
     /// Byte ranges of matched words.
     pub(crate) fn matches(&mut self, text: &str, language: &str) -> Vec<std::ops::Range<usize>> {
         let language = Language::from_name(language).unwrap_or(Language::Simple);
-        self.parsed
+        self.markers
             .entry(language)
-            .or_insert_with(|| Query::parse(self.query, language))
-            .highlight(text, language)
+            .or_insert_with(|| Query::parse(self.query, language).marker(language))
+            .mark(text)
     }
 
     /// A line of at most `max_chars` characters that shows why a text was found: from the first words that match.

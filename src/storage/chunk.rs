@@ -3,7 +3,8 @@
 use super::{Id, id, uuid, uuids};
 use crate::error::Result;
 use crate::pg::spi;
-use pgrx::{JsonB, Uuid};
+use crate::pg::stored_jsonb::StoredJsonb;
+use pgrx::Uuid;
 use rag_core::chunk::{identities, indexed_title, table_header};
 use rag_core::document::{PreparedDocument, Section};
 use rag_core::hash::sha256;
@@ -258,7 +259,7 @@ pub(crate) struct ShownChunk {
     pub(crate) header_path: Vec<String>,
     pub(crate) title: Option<String>,
     pub(crate) uri: Option<String>,
-    pub(crate) metadata: serde_json::Value,
+    pub(crate) metadata: StoredJsonb,
 }
 
 /// Those of the chunks that the caller may see, by id.
@@ -287,7 +288,7 @@ pub(crate) fn show(domains: &[Id], ids: &[Id]) -> Result<HashMap<Id, ShownChunk>
                 header_path: row.require(10)?,
                 title: row.get(11),
                 uri: row.get(12),
-                metadata: row.require::<JsonB>(13)?.0,
+                metadata: row.require(13)?,
             })
         },
     )?;

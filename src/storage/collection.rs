@@ -26,39 +26,49 @@ pub(crate) struct VisibleDomain {
 
 /// Domains that the caller may see by his principals, also where he is a superuser; `everything` is for
 /// `rag_ext.all_domains`. With a name: those of collections so called.
+///
+/// For the rest of the call the policies let him read these domains, whatever their name, and no others: they would
+/// ask for the same again, but for domains that are yet to be made and have no rows.
 pub(crate) fn visible_domains(everything: bool, name: Option<&str>) -> Result<Vec<VisibleDomain>> {
-    spi::read(
-        "SELECT d.id, c.id, c.name, c.owner, c.model, c.language,
+    let rows = spi::read(
+        "SELECT d.id, c.id, CASE WHEN $3 IS NULL OR c.name = $3 THEN c.name END, c.owner, c.model, c.language,
                 c.owner = ANY ($1) AND rag.is_current(c.owner, c.owner_role),
                 d.owner = ANY ($1) AND rag.is_current(d.owner, d.owner_role),
                 d.id IN (SELECT a.domain_id FROM rag.accepted_collection a
                          WHERE a.principal = ANY ($1) AND rag.is_current(a.principal, a.principal_role))
          FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id
-         WHERE ($2
-                OR (d.owner = ANY ($1) AND rag.is_current(d.owner, d.owner_role))
-                OR d.id IN (
-                    SELECT g.domain_id FROM rag.collection_grant g
-                    WHERE (g.privilege = 'read' OR g.shared)
-                      AND (g.principal = 'public'
-                           OR (g.principal = ANY ($1) AND rag.is_current(g.principal, g.principal_role))))
-                OR (d.id >= 'ffffffff-ffff-8000-8000-000000000000'
-                    AND rag.attached_domain_readable(d.collection_id, d.owner, d.owner_role)))
-           AND ($3 IS NULL OR c.name = $3)",
+         WHERE $2
+            OR (d.owner = ANY ($1) AND rag.is_current(d.owner, d.owner_role))
+            OR d.id IN (
+                SELECT g.domain_id FROM rag.collection_grant g
+                WHERE (g.privilege = 'read' OR g.shared)
+                  AND (g.principal = 'public'
+                       OR (g.principal = ANY ($1) AND rag.is_current(g.principal, g.principal_role))))
+            OR (d.id >= 'ffffffff-ffff-8000-8000-000000000000'
+                AND rag.attached_domain_readable(d.collection_id, d.owner, d.owner_role))",
         vec![current_principals()?.into(), everything.into(), name.map(str::to_owned).into()],
         |row| {
-            Ok(VisibleDomain {
-                id: id(row.require(1)?),
+            let domain: pgrx::Uuid = row.require(1)?;
+            let Some(collection) = row.get(3) else { return Ok((domain, None)) };
+            let visible = VisibleDomain {
+                id: id(domain),
                 collection_id: id(row.require(2)?),
-                collection: row.require(3)?,
+                collection,
                 collection_owner: row.require(4)?,
                 model: row.require(5)?,
                 language: row.require(6)?,
                 is_own: row.require(7)?,
                 is_own_domain: row.require(8)?,
                 is_accepted: row.require(9)?,
-            })
+            };
+            Ok((domain, Some(visible)))
         },
-    )
+    )?;
+    let (ids, visible): (Vec<pgrx::Uuid>, Vec<Option<VisibleDomain>>) = rows.into_iter().unzip();
+    if !everything {
+        call_cache::remember_readable_domains(ids);
+    }
+    Ok(visible.into_iter().flatten().collect())
 }
 
 /// Ids of the domains whose rows the policies let the caller read.

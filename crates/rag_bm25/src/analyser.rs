@@ -93,7 +93,9 @@ impl Analyser {
             Scan { analyser: self, beginnings, text, position: 0, buffer: String::new(), words: Vec::new() };
         let mut at = 0;
         while let Some(character) = text[at..].chars().next() {
-            at = if !is_word_character(character) {
+            at = if let Some(end) = scan.unwanted_word(at) {
+                end
+            } else if !is_word_character(character) {
                 at + character.len_utf8()
             } else if is_unspaced(character) {
                 scan.unspaced_run(at, &mut sink)
@@ -108,30 +110,56 @@ impl Analyser {
     }
 }
 
-/// First bytes of words that are wanted. A byte that is not ASCII always is: what it becomes is not known before
-/// the word is normalised.
-pub(crate) struct Beginnings([bool; 128]);
+/// How words begin that are wanted: by the first two letters. What is not ASCII always is wanted, for what it becomes
+/// is not known before the word is normalised.
+pub(crate) struct Beginnings {
+    /// By the first letter or digit, the kinds of the second one, a bit each.
+    seconds: [u64; 128],
+    is_all: bool,
+}
+
+/// The kind of a second byte that is neither a letter nor a digit, of the same word or beyond its end.
+const OTHER: u32 = 36;
 
 impl Beginnings {
     /// All words.
     pub(crate) fn all() -> Self {
-        Self([true; 128])
+        Self { seconds: [u64::MAX; 128], is_all: true }
     }
 
-    /// Words that begin like one of these terms.
+    /// Words whose terms may be among these: in languages whose stemmers keep the first two letters, but for a `y`
+    /// that becomes an `i`.
     pub(crate) fn of<'t>(terms: impl Iterator<Item = &'t str>) -> Self {
-        let mut wanted = Self([false; 128]);
-        for first in terms.filter_map(|term| term.bytes().next()) {
-            match wanted.0.get_mut(usize::from(first)) {
-                Some(place) => *place = true,
-                None => return Self::all(),
-            }
+        let mut wanted = Self { seconds: [0; 128], is_all: false };
+        for term in terms {
+            let mut bytes = term.bytes();
+            let Some(first) = bytes.next() else { continue };
+            let Some(place) = wanted.seconds.get_mut(usize::from(first)) else { return Self::all() };
+            *place |= match bytes.next().map(Self::kind) {
+                // Little is left of the word, which may have been longer.
+                None | Some(OTHER) => u64::MAX,
+                Some(kind) => 1 << kind | 1 << OTHER,
+            };
         }
         wanted
     }
 
-    fn allow(&self, first: u8) -> bool {
-        self.0.get(usize::from(first.to_ascii_lowercase())).is_none_or(|wanted| *wanted)
+    fn kind(byte: u8) -> u32 {
+        match byte.to_ascii_lowercase() {
+            // Dying and die.
+            b'y' => u32::from(b'i' - b'a'),
+            letter @ b'a'..=b'z' => u32::from(letter - b'a'),
+            digit @ b'0'..=b'9' => 26 + u32::from(digit - b'0'),
+            _ => OTHER,
+        }
+    }
+
+    fn allow(&self, word: &[u8]) -> bool {
+        let Some(first) = word.first() else { return true };
+        let second = word.get(1).map_or(OTHER, |byte| Self::kind(*byte));
+        self.seconds
+            .get(usize::from(first.to_ascii_lowercase()))
+            .is_none_or(|seconds| seconds >> second & 1 == 1)
     }
 }
 
@@ -146,6 +174,26 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
+    /// Passes over a word of ASCII that is not wanted and stands by itself, with white space or the end of a sentence
+    /// behind it: most of a text where a few words are looked for. Gives the byte after it.
+    fn unwanted_word(&mut self, start: usize) -> Option<usize> {
+        if self.beginnings.is_all {
+            return None;
+        }
+        let rest = &self.text.as_bytes()[start..];
+        let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+        let is_alone = match &rest[length..] {
+            [] | [b' ' | b'\n' | b',' | b';' | b')', ..] => true,
+            [b'.' | b':', after, ..] => matches!(after, b' ' | b'\n'),
+            _ => false,
+        };
+        if length == 0 || !is_alone || self.beginnings.allow(&rest[..length]) {
+            return None;
+        }
+        self.position = self.position.saturating_add(1);
+        Some(start + length)
+    }
+
     /// Takes the run of words that starts at byte `start`; gives the byte after it.
     fn word_run(&mut self, start: usize, sink: &mut impl FnMut(Term<'_>)) -> usize {
         self.words.clear();
@@ -175,7 +223,7 @@ impl Scan<'_> {
     fn word(&mut self, span: Range<usize>, sink: &mut impl FnMut(Term<'_>)) {
         let position = self.position;
         self.position = self.position.saturating_add(1);
-        if !self.beginnings.allow(self.text.as_bytes()[span.start]) {
+        if !self.beginnings.allow(&self.text.as_bytes()[span.clone()]) {
             return;
         }
         self.buffer.clear();

@@ -48,7 +48,7 @@ pub use bundle::FORMAT_VERSION;
 pub use error::Error;
 pub use language::Language;
 pub use merge::merge;
-pub use query::{MAX_TERMS, Query};
+pub use query::{MAX_TERMS, Marker, Query};
 pub use search::{Hit, search};
 pub use segment::Segment;
 pub use statistics::{Statistics, statistics};

@@ -90,27 +90,45 @@ impl Query {
         self.language
     }
 
-    /// Where in `text` words of this query stand: byte ranges in rising order that neither overlap nor touch
-    /// within a word. Excluded words are left out. Words of phrases are marked wherever they stand.
+    /// Where in `text` words of this query stand; see [`Marker::mark`].
     pub fn highlight(&self, text: &str, language: Language) -> Vec<Range<usize>> {
+        self.marker(language).mark(text)
+    }
+
+    /// What finds the words of this query in texts of a language. Excluded words are left out. Words of phrases are
+    /// marked wherever they stand.
+    pub fn marker(&self, language: Language) -> Marker {
         let scored = self.terms.iter().filter(|term| term.count > 0).map(|term| term.text.as_str());
         let in_phrases =
             self.phrases.iter().filter(|phrase| phrase.count > 0).flat_map(|phrase| &phrase.places);
         let in_phrases = in_phrases.map(|(term, _)| self.terms[*term].text.as_str());
-        let wanted: BTreeSet<&str> = scored.chain(in_phrases).collect();
+        let wanted: BTreeSet<String> = scored.chain(in_phrases).map(str::to_owned).collect();
+        // The English stemmer, like none at all, keeps a word's beginning: most words need not be stemmed to see that
+        // they are none of these.
+        let beginnings = match language {
+            Language::English | Language::Simple => Beginnings::of(wanted.iter().map(String::as_str)),
+            _ => Beginnings::all(),
+        };
+        Marker { wanted, beginnings, analyser: Analyser::of(language) }
+    }
+}
+
+/// Finds the words of a query in texts.
+pub struct Marker {
+    wanted: BTreeSet<String>,
+    beginnings: Beginnings,
+    analyser: &'static Analyser,
+}
+
+impl Marker {
+    /// Where in `text` the words stand: byte ranges in rising order that neither overlap nor touch within a word.
+    pub fn mark(&self, text: &str) -> Vec<Range<usize>> {
         let mut spans: Vec<Range<usize>> = Vec::new();
-        if wanted.is_empty() {
+        if self.wanted.is_empty() {
             return spans;
         }
-        // The English stemmer, like none at all, keeps a word's first letter: most words need not be stemmed to
-        // see that they are none of these.
-        let keeps_beginning = matches!(language, Language::English | Language::Simple);
-        let beginnings = match keeps_beginning {
-            true => Beginnings::of(wanted.iter().copied()),
-            false => Beginnings::all(),
-        };
-        Analyser::of(language).analyse_where(text, &beginnings, |term| {
-            if !wanted.contains(term.text) {
+        self.analyser.analyse_where(text, &self.beginnings, |term| {
+            if !self.wanted.contains(term.text) {
                 return;
             }
             match spans.last_mut() {

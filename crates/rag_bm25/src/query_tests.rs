@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
+use proptest::string::string_regex;
 
 use super::*;
 
@@ -156,6 +157,43 @@ proptest! {
         for phrase in &query.phrases {
             prop_assert!(phrase.places.len() > 1 && phrase.places.is_sorted_by_key(|(_, at)| *at));
         }
+    }
+}
+
+/// Words with endings that stemmers know, and those that they treat by name.
+fn inflected() -> impl Strategy<Value = String> {
+    let ending = "(s|es|ies|ied|y|ly|ed|eed|ing|ingly|edly|'s|'|’s|ational|fulness|ement|ives|ological)?";
+    prop_oneof![
+        4 => string_regex(&format!("[a-z]{{1,3}}{ending}")).unwrap(),
+        2 => string_regex(&format!("[aeiy'bs]{{1,4}}{ending}")).unwrap(),
+        1 => prop::sample::select(vec![
+            "skis", "skies", "dying", "lying", "tying", "idly", "gently", "ugly", "early", "only", "singly", "news",
+            "atlas", "bias", "inning", "proceed", "Yes", "by", "Ödön", "éclair", "résumés", "a\u{ad}b", "C++", "F#",
+            "FC-001-234", "pg_dump", "don't", "U.S.", "水", "x水y",
+        ])
+        .prop_map(str::to_owned),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 5000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn words_passed_over_by_their_beginning_are_none_that_would_be_marked(
+        query in prop::collection::vec(inflected(), 1..3),
+        others in prop::collection::vec((inflected(), "[ ,.:;)/'-]{1,2}|\n"), 0..6),
+        is_english in any::<bool>(),
+    ) {
+        let language = if is_english { Language::English } else { Language::Simple };
+        let mut text = query.join(", ").to_uppercase() + " ";
+        for (word, gap) in &others {
+            text += word;
+            text += gap;
+        }
+        let marker = Query::parse(&query.join(" "), language).marker(language);
+        let mut whole = Query::parse(&query.join(" "), language).marker(language);
+        whole.beginnings = Beginnings::all();
+        prop_assert_eq!(marker.mark(&text), whole.mark(&text), "{}", text);
     }
 }
 
