@@ -204,10 +204,10 @@ impl WorkQueue {
 
     /// Chooses the next worker to start and keeps its place, or says how long there is nothing to start.
     pub(crate) fn next(&mut self, now: i64, limits: Limits, wake: Wake<'_>) -> Next {
-        let mut until = i64::MAX;
         if let Some(start) = self.next_index(now, limits) {
             return start;
         }
+        let mut until = self.index_due(now);
         // A database without a worker comes before one that wants a second, one with a request before one that is
         // only due; then the longest unserved.
         let mut best: Option<(usize, bool, i64, usize)> = None;
@@ -263,6 +263,13 @@ impl WorkQueue {
             is_due && !self.workers_of(database.oid).any(|worker| worker.kind == Kind::Index)
         })?;
         (active < limits.in_all).then(|| self.keep_place(index, place, Kind::Index, now))
+    }
+
+    /// When the next index worker may start that has to wait for its time.
+    fn index_due(&self, now: i64) -> i64 {
+        let wanted = self.databases.iter().filter(|database| database.index_wanted);
+        let due = wanted.map(|database| database.index_not_before.max(database.closed_until));
+        due.filter(|at| *at > now).min().unwrap_or(i64::MAX)
     }
 
     fn keep_place(&mut self, database: usize, place: usize, kind: Kind, now: i64) -> Next {

@@ -1,6 +1,6 @@
 //! Throw-away clusters for tests against a real server.
 //!
-//! [`Cluster`] is a Postgres of its own: a folder, a port and a socket, run by an unprivileged user, gone
+//! [`Cluster`] is a Postgres of its own: a folder and a socket, run by an unprivileged user, gone
 //! when the test process is gone. [`Database`] is one test's place in it, [`Session`] one connection,
 //! [`Witness`] the proof that the server did not restart meanwhile. What is tested, and against what
 //! expectation, stands in `tests/`.

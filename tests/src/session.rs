@@ -182,7 +182,7 @@ impl Session {
     /// Waits until the background has done all of the caller's work.
     #[track_caller]
     pub fn settle(&mut self) {
-        assert!(self.holds("SELECT rag_wait(NULL, '3 min')"), "work is still pending after three minutes");
+        assert!(self.holds("SELECT rag_wait(NULL, '10 min')"), "work is still pending after ten minutes");
     }
 
     /// Ingests in the caller's transaction and returns the document's id.

@@ -15,12 +15,15 @@ mod writing;
 
 use rag_tests::Session;
 
-/// A text of about this many chunks, whose words come from nowhere else.
+/// A text of about this many chunks, whose words come from nowhere else. None is like another: equal ones would be
+/// embedded once, and the work done in a moment.
 fn long_text(chunks: usize, word: &str) -> String {
-    let sentence =
-        format!("The {word} measured the slow river again and wrote the depth into the book of records. ");
-    // A chunk holds at most 480 tokens, and the sentence has about 18.
-    sentence.repeat(chunks * 26)
+    // A chunk holds at most 480 tokens, and a sentence has about 18.
+    (0..chunks * 26)
+        .map(|n| {
+            format!("The {word} measured river {n} again and wrote the depth into the book of records. ")
+        })
+        .collect()
 }
 
 /// What a search would find of this document.

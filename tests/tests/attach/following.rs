@@ -169,7 +169,7 @@ fn a_dropped_column_stops_the_attachment_and_not_the_user() {
     settle(&mut ann, "articles");
     ann.run("ALTER TABLE articles DROP COLUMN body");
     ann.run("INSERT INTO articles VALUES (7, 'Nobody')");
-    wait_until("the attachment stops", Duration::from_secs(30), || {
+    wait_until("the attachment stops", Duration::from_secs(60), || {
         ann.value("SELECT state FROM rag.attachment_status") == "stopped"
     });
     let error = ann.value("SELECT error FROM rag.attachment_status");
@@ -182,12 +182,12 @@ fn a_dropped_column_stops_the_attachment_and_not_the_user() {
     assert_eq!(indexed(&mut ann, "articles"), ["Everything anew."; 3]);
 
     ann.run("DROP TABLE articles");
-    wait_until("the collection goes with its table", Duration::from_secs(30), || {
+    wait_until("the collection goes with its table", Duration::from_secs(60), || {
         ann.count("SELECT count(*) FROM rag.collection") == 0
     });
     let mut admin = database.admin();
     for table in ["document", "chunk", "attached_row", "attached_change", "attachment"] {
-        wait_until("what is left is cleared away", Duration::from_secs(30), || {
+        wait_until("what is left is cleared away", Duration::from_secs(60), || {
             admin.count(&format!("SELECT count(*) FROM rag.{table}")) == 0
         });
     }
@@ -234,7 +234,7 @@ fn what_cannot_be_followed_is_refused() {
     ann.refuses("0A000", "SELECT rag_grant('rows', 'public', 'read')");
     ann.refuses("42704", "SELECT rag_detach('mine', 'absent')");
     // No CASCADE: the triggers go along, and the table stays. A worker's locks may be in the way for a moment.
-    wait_until("the extension can be dropped", Duration::from_secs(30), || {
+    wait_until("the extension can be dropped", Duration::from_secs(60), || {
         match admin.try_run("DROP EXTENSION rag_ext") {
             Ok(()) => true,
             Err(failure) if failure.code == "40P01" => false,

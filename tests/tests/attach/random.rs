@@ -121,7 +121,7 @@ fn after_any_changes_there_are_exactly_the_chunks_of_the_rows() {
         }
         for table in TABLES {
             assert!(
-                one.holds(&format!("SELECT rag_wait('{table}', '3 min')")),
+                one.holds(&format!("SELECT rag_wait('{table}', '10 min')")),
                 "{table}: {:?}",
                 state(&mut one)
             );

@@ -259,7 +259,7 @@ fn a_table_that_is_passed_on_takes_nobodys_expressions_or_trust_along() {
     admin
         .run(&format!("TRUNCATE seen_by; ALTER TABLE notes OWNER TO {bob}; GRANT SELECT ON notes TO public; GRANT CREATE ON SCHEMA public TO {bob}"));
     reader.run("UPDATE notes SET body = 'The rope is bob''s.' WHERE id = 1");
-    wait_until("the attachment stops", Duration::from_secs(30), || {
+    wait_until("the attachment stops", Duration::from_secs(60), || {
         admin.value("SELECT state FROM rag.attachment") == "stopped"
     });
     let error = admin.value("SELECT error FROM rag.attachment");

@@ -80,6 +80,19 @@ fn findings(database: &str, cluster: &Cluster, roles: &[String]) -> Vec<Vec<Vec<
     all
 }
 
+/// Waits until the background has nothing left to merge: only then does a copy, taken later, equal what was seen
+/// before. A worker stays for as long as it finds something, and half a second more.
+fn wait_until_at_rest(admin: &mut Session) {
+    wait_until("the background is at rest", Duration::from_secs(120), || {
+        let before = fingerprint(admin);
+        std::thread::sleep(Duration::from_millis(500));
+        let workers = admin.count(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type LIKE 'rag_ext%'",
+        );
+        workers == 0 && before == fingerprint(admin)
+    });
+}
+
 fn assert_same(what: &str, left: Vec<(String, String)>, right: Vec<(String, String)>) {
     for (a, b) in left.iter().zip(&right) {
         assert_eq!(a, b, "{what}");
@@ -104,12 +117,7 @@ fn a_restored_dump_equals_its_source_and_queues_nothing() {
     furnish(&database);
     let roles: Vec<String> = ["ann", "bob", "gateway"].iter().map(|name| database.role_name(name)).collect();
     let mut admin = database.admin();
-    // The background may still be merging; a dump of a database at rest is what can be compared.
-    wait_until("the background is at rest", Duration::from_secs(60), || {
-        let before = fingerprint(&mut admin);
-        std::thread::sleep(Duration::from_millis(500));
-        before == fingerprint(&mut admin)
-    });
+    wait_until_at_rest(&mut admin);
     let (rows, shape) = (fingerprint(&mut admin), definitions(&mut admin));
     let found = findings(database.name(), &cluster, &roles);
 
@@ -217,6 +225,7 @@ fn a_hot_standby_searches_and_answers_and_goes_on_after_promotion() {
     let standby = primary.standby("standby");
     let mut ann = database.connect(&roles[0]);
     ann.ingest(&format!("The arctic tern flies from pole to pole every year ({WORD})."), "tern");
+    wait_until_at_rest(&mut database.admin());
     primary.wait_for(&standby);
     standby.running_engine();
     assert_eq!(findings(database.name(), &standby, &roles), findings(database.name(), &primary, &roles));

@@ -1,19 +1,23 @@
 //! A wait for the engine ends at once when the query is cancelled, times out or is terminated.
 
-use super::{LONG_CALL, wait_for_service, wait_until_active};
-use rag_tests::{Database, Witness};
+use super::{LIMIT, LONG_CALL, wait_for_service, wait_until_active};
+use rag_tests::{Cluster, Database, Session, Witness, wait_until};
 use std::time::{Duration, Instant};
 
 const AT_ONCE: Duration = Duration::from_millis(100);
 
-/// Runs the long call in another thread, ends it by `how`, and says how long it took to return after that.
-fn time_to_return(database: &Database<'_>, role: &str, code: &str, how: &str) -> Duration {
+/// A wait of Postgres' own. What ends a call for the engine ends it too, beside each try: so long does it take on a
+/// machine that may be busy with other things.
+const CONTROL: &str = "SELECT pg_sleep(600)";
+
+/// Runs a call in another thread, ends it by `how`, and says how long it took to return after that.
+fn time_to_return(database: &Database<'_>, role: &str, call: &str, code: &str, how: &str) -> Duration {
     let mut session = database.connect(role);
     let pid = session.pid();
     let mut admin = database.admin();
     std::thread::scope(|scope| {
         let call = scope.spawn(move || {
-            let failure = session.error(LONG_CALL);
+            let failure = session.error(call);
             (failure, Instant::now())
         });
         wait_until_active(database.cluster(), pid);
@@ -25,6 +29,15 @@ fn time_to_return(database: &Database<'_>, role: &str, code: &str, how: &str) ->
     })
 }
 
+/// Takes the long call and the control three times: in the best try the call took hardly longer.
+#[track_caller]
+fn assert_at_once(what: &str, mut time: impl FnMut(&str) -> Duration) {
+    let tries: Vec<_> = (0..3).map(|_| (time(LONG_CALL), time(CONTROL))).collect();
+    eprintln!("{what}: {tries:?}");
+    let best = tries.iter().map(|(call, control)| call.saturating_sub(*control)).min().unwrap();
+    assert!(best < AT_ONCE, "{what}: {tries:?}");
+}
+
 #[test]
 fn a_cancelled_or_terminated_wait_returns_within_100_ms() {
     let database = Database::new("cancel");
@@ -32,14 +45,10 @@ fn a_cancelled_or_terminated_wait_returns_within_100_ms() {
     database.cluster().running_engine();
     let mut witness = Witness::of(database.cluster());
     for (how, code) in [("pg_cancel_backend", "57014"), ("pg_terminate_backend", "57P01")] {
-        // The machine may be busy with something else in one try.
-        let tries: Vec<_> = (0..3).map(|_| time_to_return(&database, &role, code, how)).collect();
-        let best = tries.iter().min().unwrap();
-        assert!(*best < AT_ONCE, "{how}: {tries:?}");
-        eprintln!("{how}: {tries:?}");
+        assert_at_once(how, |call| time_to_return(&database, &role, call, code, how));
     }
     witness.assert_no_restart();
-    wait_for_service(&mut database.connect(&role), Duration::from_secs(10));
+    wait_for_service(&mut database.connect(&role));
 }
 
 #[test]
@@ -48,39 +57,40 @@ fn statement_timeout_holds_while_waiting_for_the_engine() {
     let mut ann = database.user("ann");
     database.cluster().running_engine();
     ann.run("SET statement_timeout = '700ms'");
-    let overruns: Vec<_> = (0..3)
-        .map(|_| {
-            let start = Instant::now();
-            ann.refuses("57014", LONG_CALL);
-            start.elapsed().saturating_sub(Duration::from_millis(700))
-        })
-        .collect();
-    assert!(*overruns.iter().min().unwrap() < AT_ONCE, "{overruns:?}");
+    let elapsed = |session: &mut Session, call: &str| {
+        let start = Instant::now();
+        session.refuses("57014", call);
+        start.elapsed()
+    };
+    assert_at_once("statement_timeout", |call| elapsed(&mut ann, call));
     ann.run("RESET statement_timeout");
     assert!(ann.lives());
-    wait_for_service(&mut ann, Duration::from_secs(10));
+    wait_for_service(&mut ann);
     ann.run("SET rag_ext.engine_timeout = '300ms'");
     let start = Instant::now();
     let failure = ann.error(LONG_CALL);
     assert!(["57014", "58000"].contains(&failure.code.as_str()), "{failure}");
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    // An engine that is busy with others has five seconds more to say so.
+    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
 }
 
 #[test]
 fn work_of_a_client_that_has_gone_is_dropped() {
-    let database = Database::new("gone");
+    // A cluster of its own: the engine counts everybody's work.
+    let cluster = Cluster::builder("gone").start();
+    let database = cluster.database("gone");
     let role = database.role("ann");
-    database.cluster().running_engine();
-    let mut ann = database.connect(&role);
+    cluster.running_engine();
     for _ in 0..4 {
-        time_to_return(&database, &role, "57014", "pg_cancel_backend");
+        time_to_return(&database, &role, LONG_CALL, "57014", "pg_cancel_backend");
     }
-    // Four calls of 200 pairs would take minutes, were they still worked on.
-    let start = Instant::now();
-    wait_for_service(&mut ann, Duration::from_secs(20));
-    ann.rows("SELECT * FROM rag_rerank('short', ARRAY['one ' || clock_timestamp()])");
-    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
-    assert_eq!(database.admin().count("SELECT queued FROM rag.engine_status"), 0);
+    let mut admin = database.admin();
+    wait_until("nothing is queued any more", LIMIT, || {
+        admin.count("SELECT queued FROM rag.engine_status") == 0
+    });
+    wait_for_service(&mut database.connect(&role));
+    let scored = admin.count("SELECT pairs_scored FROM rag.engine_status");
+    assert!(scored < 400, "{scored} pairs of four calls of 200, each cancelled soon after it began");
 }
 
 #[test]
@@ -99,5 +109,5 @@ fn a_sync_ingestion_that_is_cancelled_leaves_nothing() {
     for table in ["document", "chunk", "section", "embedding", "segment", "job"] {
         assert_eq!(ann.count(&format!("SELECT count(*) FROM rag.{table}")), 0, "rag.{table}");
     }
-    wait_for_service(&mut ann, Duration::from_secs(20));
+    wait_for_service(&mut ann);
 }

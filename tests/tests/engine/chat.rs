@@ -1,5 +1,6 @@
 //! A chat endpoint: used when it is configured, checked whatever it says, and done without when it fails.
 
+use super::LIMIT;
 use rag_tests::{ChatReply, ChatStub, Cluster, Database, Session, wait_until};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -13,11 +14,11 @@ fn corpus(database: &Database<'_>) -> Session {
     session
 }
 
-fn point_to(cluster: &Cluster, url: &str) {
+fn point_to(cluster: &Cluster, url: &str, timeout: &str) {
     let mut admin = cluster.connect("postgres", "postgres");
     admin.run(&format!("ALTER SYSTEM SET rag_ext.llm_url = '{url}'"));
     admin.run("ALTER SYSTEM SET rag_ext.llm_model = 'stub'");
-    admin.run("ALTER SYSTEM SET rag_ext.llm_timeout = '1s'");
+    admin.run(&format!("ALTER SYSTEM SET rag_ext.llm_timeout = '{timeout}'"));
     admin.run("ALTER SYSTEM SET rag_ext.llm_retries = 1");
     cluster.reload();
 }
@@ -48,8 +49,8 @@ fn answers_of_an_endpoint_are_used_checked_and_done_without() {
     // so it answers in the plain form too: prose with bracketed numbers.
     let cited = "The lighthouse of Kap Arkona is 35 metres tall [1].";
     stub.reply(ChatReply::Message(cited.into()));
-    point_to(&cluster, &stub.url());
-    wait_until("the endpoint is asked", Duration::from_secs(30), || {
+    point_to(&cluster, &stub.url(), "1s");
+    wait_until("the endpoint is asked", LIMIT, || {
         ann.rows(QUESTION);
         !stub.requests().is_empty()
     });
@@ -113,8 +114,8 @@ fn an_endpoint_that_fails_costs_the_generated_answer_and_nothing_else() {
     let cluster = Cluster::builder("chat_fails").setting("rag_ext.cache_size", "0").start();
     let database = cluster.database("chat_fails");
     let mut ann = corpus(&database);
-    point_to(&cluster, &stub.url());
-    wait_until("the endpoint is asked", Duration::from_secs(30), || {
+    point_to(&cluster, &stub.url(), "1s");
+    wait_until("the endpoint is asked", LIMIT, || {
         ann.rows(QUESTION);
         !stub.requests().is_empty()
     });
@@ -143,14 +144,23 @@ fn an_endpoint_that_fails_costs_the_generated_answer_and_nothing_else() {
 
     stub.reply(ChatReply::Hang);
     ann.run("SET statement_timeout = '400ms'");
-    let start = Instant::now();
-    ann.refuses("57014", QUESTION);
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    // The endpoint's own two seconds are longer; the machine may be busy with something else in one try.
+    let tries: Vec<_> = (0..3)
+        .map(|_| {
+            let start = Instant::now();
+            ann.refuses("57014", QUESTION);
+            start.elapsed()
+        })
+        .collect();
+    assert!(*tries.iter().min().unwrap() < Duration::from_secs(2), "{tries:?}");
     ann.run("RESET statement_timeout");
-    let before = stub.requests().len();
-    let plain = ann.json(&QUESTION.replace("?')", "?', options => '{\"generate\": false}')"));
+    // Known by its words: what was cancelled may still be on its way to the endpoint.
+    let plain =
+        QUESTION.replace("How tall", "How high").replace("?')", "?', options => '{\"generate\": false}')");
+    let plain = ann.json(&plain);
     assert_eq!(plain["found"], true, "{plain:#}");
-    assert_eq!(stub.requests().len(), before, "generate = false asks nobody");
+    let asked = stub.requests().iter().any(|request| request.to_string().contains("How high"));
+    assert!(!asked, "generate = false asks nobody");
     cluster.connect("postgres", "postgres").run("ALTER SYSTEM SET rag_ext.llm_url = ''");
     cluster.reload();
 }
@@ -172,14 +182,15 @@ fn nothing_leaves_the_machine_unless_it_may() {
         "file:///etc/passwd",
         "nonsense",
     ] {
-        point_to(&cluster, url);
-        wait_until(&format!("{url} is refused"), Duration::from_secs(20), || {
+        // Two tries at what does not answer would take two minutes.
+        point_to(&cluster, url, "60s");
+        wait_until(&format!("{url} is refused"), LIMIT, || {
             let status = admin.value("SELECT rag_status()");
             status.lines().any(|line| line.starts_with("PROBLEM") && line.contains("chat endpoint"))
         });
         let start = Instant::now();
         let answer = ann.json(QUESTION);
-        assert!(start.elapsed() < Duration::from_secs(5), "{url} was tried: {:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(60), "{url} was tried: {:?}", start.elapsed());
         assert_eq!(answer["found"], true, "{url}: {answer:#}");
         assert!(answer["answer"].as_str().unwrap().contains("35 metres"), "{url}: {answer:#}");
     }

@@ -1,11 +1,8 @@
 //! Deaths: of the engine, of its supervisor, of the postmaster, and with Postgres as PID 1.
 
-use super::{LONG_CALL, wait_for_service, wait_until_active};
+use super::{LIMIT, LONG_CALL, wait_for_service, wait_until_active};
 use rag_tests::{Cluster, Process, Shutdown, Witness, eventually, wait_until};
 use rustix::process::Signal;
-use std::time::Duration;
-
-const BACK: Duration = Duration::from_secs(30);
 
 /// Kills the engine under a running query, and checks that only this query notices.
 fn kill_under_a_query(cluster: &Cluster, role: &str, database: &str) {
@@ -19,7 +16,7 @@ fn kill_under_a_query(cluster: &Cluster, role: &str, database: &str) {
         wait_until_active(cluster, pid);
         engine.signal(Signal::KILL);
         // A retry may take as long as the call does, so it is ended once the engine is back.
-        wait_for_service(&mut bystander, BACK);
+        wait_for_service(&mut bystander);
         cluster.connect("postgres", "postgres").run(&format!("SELECT pg_cancel_backend({pid})"));
         let (outcome, lives) = call.join().unwrap();
         if let Err(failure) = outcome {
@@ -57,9 +54,9 @@ fn an_engine_killed_five_times_is_there_a_sixth_time_and_no_work_is_lost() {
     for _ in 0..5 {
         let engine = cluster.running_engine();
         engine.signal(Signal::KILL);
-        wait_until("it is gone", Duration::from_secs(5), || !engine.runs());
+        wait_until("it is gone", LIMIT, || !engine.runs());
     }
-    wait_for_service(&mut ann, Duration::from_secs(90));
+    wait_for_service(&mut ann);
     ann.settle();
     assert_eq!(
         ann.column("SELECT DISTINCT status FROM rag.document"),
@@ -86,8 +83,8 @@ fn a_terminated_supervisor_comes_back_and_leaves_no_second_engine() {
         let supervisor = engine.parent().unwrap();
         assert!(supervisor.command.contains("rag_ext engine"), "{supervisor:?}");
         supervisor.signal(Signal::TERM);
-        wait_until("both are gone", Duration::from_secs(10), || !engine.runs() && !supervisor.runs());
-        wait_for_service(&mut ann, BACK);
+        wait_until("both are gone", LIMIT, || !engine.runs() && !supervisor.runs());
+        wait_for_service(&mut ann);
         let engines: Vec<_> =
             cluster.processes().into_iter().filter(|p| p.command.contains("rag-engine serve")).collect();
         assert_eq!(engines.len(), 1, "round {round}: {engines:#?}");
@@ -108,7 +105,7 @@ fn no_engine_outlives_its_postmaster() {
             "immediate" => cluster.stop(Shutdown::Immediate),
             _ => cluster.kill9(),
         }
-        wait_until("the engine is gone", Duration::from_secs(10), || !engine.runs());
+        wait_until("the engine is gone", LIMIT, || !engine.runs());
         let left: Vec<&Process> = tree.iter().filter(|process| process.runs()).collect();
         assert!(left.is_empty(), "{end}: {left:#?}");
         cluster.start();
@@ -133,7 +130,7 @@ fn with_postgres_as_pid_1_a_killed_engine_restarts_nothing_else() {
 
     let mut witness = Witness::of(&cluster);
     let engine = cluster.running_engine();
-    let seen = eventually("the status names the engine", Duration::from_secs(10), || {
+    let seen = eventually("the status names the engine", LIMIT, || {
         ann.column("SELECT pid FROM rag.engine_status WHERE running").pop()
     });
     assert_eq!(seen, engine.inner_pid.to_string());
@@ -142,12 +139,12 @@ fn with_postgres_as_pid_1_a_killed_engine_restarts_nothing_else() {
     for _ in 0..3 {
         let engine = cluster.running_engine();
         engine.signal(Signal::KILL);
-        wait_until("it is gone", Duration::from_secs(5), || !engine.runs());
+        wait_until("it is gone", LIMIT, || !engine.runs());
     }
     let engine = cluster.running_engine();
     engine.parent().unwrap().signal(Signal::TERM);
-    wait_until("it is gone with its supervisor", Duration::from_secs(10), || !engine.runs());
-    wait_for_service(&mut ann, Duration::from_secs(90));
+    wait_until("it is gone with its supervisor", LIMIT, || !engine.runs());
+    wait_for_service(&mut ann);
     ann.settle();
     witness.assert_no_restart();
     let log = cluster.log();

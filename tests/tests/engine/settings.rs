@@ -1,5 +1,6 @@
 //! What is missing or set wrongly is said in words.
 
+use super::LIMIT;
 use rag_tests::{Cluster, wait_until};
 use std::io::Read;
 use std::os::unix::net::UnixStream;
@@ -53,19 +54,19 @@ fn what_the_engine_lacks_is_named_and_mended_by_a_reload() {
         admin.run(&format!("ALTER SYSTEM SET {setting} = '{value}'"));
         cluster.reload();
         let call = "SELECT rag_embed('something new ' || clock_timestamp())";
-        wait_until(setting, Duration::from_secs(30), || {
+        wait_until(setting, LIMIT, || {
             let refused = ann.try_rows(call).is_err_and(|failure| codes.contains(&failure.code.as_str()));
             refused && admin.value("SELECT rag_status()").contains("PROBLEM")
         });
         assert!(!ann.value("SELECT rag_status()").contains("/nonexistent"), "paths are for superusers");
         admin.run(&format!("ALTER SYSTEM RESET {setting}"));
         cluster.reload();
-        wait_until("it works again", Duration::from_secs(60), || ann.try_rows(call).is_ok());
+        wait_until("it works again", LIMIT, || ann.try_rows(call).is_ok());
     }
     admin.run("ALTER SYSTEM SET rag_ext.rerank_model = ''");
     cluster.reload();
     let call = "SELECT * FROM rag_rerank('x', ARRAY['y ' || clock_timestamp()])";
-    wait_until("no reranker is left", Duration::from_secs(30), || {
+    wait_until("no reranker is left", LIMIT, || {
         ann.try_rows(call).is_err_and(|f| f.code == "55000" && !f.hint.is_empty())
     });
     // A missing reranker costs a search its reranking and nothing else.

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Stores a text that takes seconds to embed, and waits until a worker has it in hand.
-fn begin_long_work(session: &mut Session, word: &str) -> String {
-    let id = session.value(&format!("SELECT rag_ingest({}, uri => 'long')", literal(&long_text(80, word))));
+/// Stores a text that takes a while to embed, also on a fast machine, and waits until a worker has it in hand.
+fn begin_long_work(session: &mut Session, chunks: usize, word: &str) -> String {
+    let text = literal(&long_text(chunks, word));
+    let id = session.value(&format!("SELECT rag_ingest({text}, uri => 'long')"));
     wait_until("a worker takes the document", LIMIT, || job_state(session, &id) == "running");
     id
 }
@@ -21,7 +22,7 @@ fn job_state(session: &mut Session, id: &str) -> String {
 fn work_in_progress_is_invisible_until_it_is_whole() {
     let database = Database::new("progress");
     let mut ann = database.user("ann");
-    let id = begin_long_work(&mut ann, "ferryman");
+    let id = begin_long_work(&mut ann, 80, "ferryman");
     let mut looks = 0;
     while job_state(&mut ann, &id) == "running" {
         let seen = ann.rows(
@@ -45,7 +46,8 @@ fn work_in_progress_is_invisible_until_it_is_whole() {
 fn stale_work_does_not_overwrite_a_newer_form() {
     let database = Database::new("stale");
     let mut ann = database.user("ann");
-    let id = begin_long_work(&mut ann, "bargeman");
+    // More than any machine is done with before the update.
+    let id = begin_long_work(&mut ann, 400, "bargeman");
     ann.run(&format!("UPDATE rag.document SET content = 'The otter sleeps.' WHERE id = '{id}'"));
     assert_eq!(words_found(&mut ann, "bargeman"), 0, "the update came while the work was running");
     ann.settle();
@@ -59,7 +61,7 @@ fn stale_work_does_not_overwrite_a_newer_form() {
 fn a_document_deleted_while_it_is_processed_stays_deleted() {
     let database = Database::new("deleted");
     let mut ann = database.user("ann");
-    begin_long_work(&mut ann, "pilot");
+    begin_long_work(&mut ann, 400, "pilot");
     ann.run("DELETE FROM rag.document");
     ann.ingest("Something else.", "else");
     ann.settle();
@@ -81,7 +83,7 @@ fn the_earlier_form_stays_searchable_until_the_new_one_commits() {
     let database = Database::new("earlier");
     let mut ann = database.user("ann");
     let id = ann.ingest("The lockkeeper opens the gate.", "long");
-    ann.value(&format!("SELECT rag_ingest({}, uri => 'long')", literal(&long_text(40, "dredger"))));
+    ann.value(&format!("SELECT rag_ingest({}, uri => 'long')", literal(&long_text(80, "dredger"))));
     wait_until("the new form is being processed", LIMIT, || job_state(&mut ann, &id) != "queued");
     let mut both_forms = 0;
     loop {
@@ -132,7 +134,7 @@ fn two_sessions_ingesting_the_same_uri_make_one_document() {
 fn views_tell_of_progress() {
     let database = Database::new("views");
     let mut ann = database.user("ann");
-    let id = begin_long_work(&mut ann, "rower");
+    let id = begin_long_work(&mut ann, 80, "rower");
     ann.run("INSERT INTO rag.document (content) VALUES ('short one'), ('short two')");
     let row = ann.rows("SELECT documents, documents_done, documents_pending, chunks, estimated_time_left FROM rag.collection_status");
     assert_eq!(row[0][0].as_deref(), Some("3"));

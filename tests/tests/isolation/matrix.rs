@@ -2,7 +2,8 @@
 //! to the owners he may see. A relation or function that this file does not know fails the test.
 
 use super::own_something;
-use rag_tests::{Database, Session};
+use rag_tests::{Database, Session, wait_until};
+use std::time::Duration;
 
 /// Relations whose rows belong to a domain.
 const BY_DOMAIN: [&str; 8] =
@@ -31,6 +32,10 @@ fn personas(database: &Database<'_>) -> Vec<Persona> {
         session.run("SET rag_ext.user_id = '7'");
         write_everything(&mut session, gateway);
     }
+    // What is compared is read twice, and workers merge segments for a while after the last document is done.
+    wait_until("the workers have left", Duration::from_secs(120), || {
+        admin.count("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type LIKE 'rag_ext%'") == 0
+    });
     let persona = |name, role: &str, setting: &str, sees: &[String]| {
         let mut session = database.connect(role);
         session.run(setting);

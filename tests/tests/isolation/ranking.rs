@@ -119,7 +119,8 @@ fn an_hnsw_index_that_others_share_still_gives_k_rows_and_the_same_ones() {
     ann.run("INSERT INTO rag.document (uri, content) VALUES ('more', 'Gardening again.')");
     wait_until("the background builds the index", Duration::from_secs(60), || {
         admin.count(
-            "SELECT count(*) FROM pg_indexes WHERE schemaname = 'rag' AND indexdef LIKE '%USING hnsw%'",
+            "SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+             WHERE i.indisvalid AND c.relname LIKE 'embedding%hnsw'",
         ) == 1
     });
     ann.settle();

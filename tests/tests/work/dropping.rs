@@ -1,6 +1,6 @@
 //! Deleting collections: gone with the commit whatever they hold, cleared away in the background.
 
-use super::{LIMIT, long_text, put};
+use super::{LIMIT, assert_within, long_text, put, time};
 use rag_tests::{Database, Session, wait_until};
 use std::time::{Duration, Instant};
 
@@ -55,10 +55,15 @@ fn a_collection_of_200_000_chunks_is_deleted_in_a_moment_and_its_name_is_free() 
     let mut holder = database.admin();
     holder.run("BEGIN; SELECT FROM rag.document WHERE uri = 'bulk 3' FOR UPDATE");
 
-    let start = Instant::now();
-    ann.run("DELETE FROM rag.collection WHERE name = 'large'");
-    let took = start.elapsed();
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    let deletion = "DELETE FROM rag.collection WHERE name = 'large'";
+    assert_within(Duration::from_secs(1), deletion, || {
+        ann.run("BEGIN");
+        let took = time(&mut ann, deletion);
+        ann.run("ROLLBACK");
+        took
+    });
+    ann.run(deletion);
+    assert!(remains(&mut admin) > 20_000, "they are cleared away later");
     for table in DERIVED {
         assert_eq!(ann.count(&format!("SELECT count(*) FROM rag.{table}")), 0, "rag.{table}");
     }
@@ -68,7 +73,6 @@ fn a_collection_of_200_000_chunks_is_deleted_in_a_moment_and_its_name_is_free() 
     }
     assert_eq!(ann.count("SELECT count(*) FROM rag_search('notes')"), 0);
     ann.refuses("42704", "SELECT count(*) FROM rag_search('notes', collection => 'large')");
-    assert!(remains(&mut admin) > 20_000, "they are cleared away later");
 
     // The same name and the same keys, at once.
     ann.run("SELECT rag_create_collection('large')");
@@ -80,13 +84,13 @@ fn a_collection_of_200_000_chunks_is_deleted_in_a_moment_and_its_name_is_free() 
     ann.run("UPDATE rag.document SET uri = 'bulk 8' WHERE uri = 'bulk'");
     ann.settle();
     assert_eq!(ann.count("SELECT count(*) FROM rag_search('note', 10, 'large')"), 2);
-    wait_until("the rest is cleared away", Duration::from_secs(180), || remains(&mut admin) <= 2);
+    wait_until("the rest is cleared away", Duration::from_secs(600), || remains(&mut admin) <= 2);
     holder.run("ROLLBACK");
     // Looked for again when there is something to do, or after a nap.
     ann.run("INSERT INTO rag.document (collection, uri, content) VALUES ('large', 'last', 'The last note.')");
     ann.settle();
 
-    wait_until("everything is cleared away", Duration::from_secs(180), || remains(&mut admin) == 0);
+    wait_until("everything is cleared away", Duration::from_secs(600), || remains(&mut admin) == 0);
     assert_eq!(ann.count("SELECT count(*) FROM rag.chunk"), 3);
     assert_eq!(ann.count("SELECT count(*) FROM rag_search('note', 10, 'large')"), 3);
     assert_eq!(admin.count("SELECT count(*) FROM rag.embedding"), 3);

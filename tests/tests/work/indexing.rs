@@ -5,7 +5,11 @@ use rag_tests::{Cluster, wait_until};
 
 #[test]
 fn a_vector_index_is_built_while_ingestion_goes_on() {
-    let cluster = Cluster::builder("index").setting("rag_ext.exact_search_limit", "40").start();
+    // A build that was ended is begun again when the launcher looks, once per nap.
+    let cluster = Cluster::builder("index")
+        .setting("rag_ext.exact_search_limit", "40")
+        .setting("rag_ext.launcher_naptime", "5")
+        .start();
     let database = cluster.database("index");
     let mut session = database.admin();
     put(&mut session, "default", 20);

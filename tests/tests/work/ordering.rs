@@ -3,9 +3,16 @@
 use super::put;
 use rag_tests::Database;
 
+/// A database whose engine is there: what is claimed while it starts is put back, and begun later than the rest.
+fn ready_database(test: &str) -> Database<'static> {
+    let database = Database::new(test);
+    database.cluster().running_engine();
+    database
+}
+
 #[test]
 fn documents_of_a_higher_priority_come_before_older_ones() {
-    let database = Database::new("priority");
+    let database = ready_database("priority");
     let mut ann = database.user("ann");
     ann.run("SELECT rag_create_collection('notes'), rag_pause('notes')");
     put(&mut ann, "notes", 40);
@@ -24,7 +31,7 @@ fn documents_of_a_higher_priority_come_before_older_ones() {
 
 #[test]
 fn an_owners_turns_are_spent_in_his_collection_of_the_highest_priority() {
-    let database = Database::new("priority_collection");
+    let database = ready_database("priority_collection");
     let mut ann = database.user("ann");
     ann.run("SELECT rag_create_collection('later'), rag_create_collection('sooner')");
     ann.run("SELECT rag_pause(); SELECT rag_set_priority('sooner', 7)");
@@ -40,7 +47,7 @@ fn an_owners_turns_are_spent_in_his_collection_of_the_highest_priority() {
 
 #[test]
 fn no_priority_takes_a_turn_from_another_owner() {
-    let database = Database::new("priority_others");
+    let database = ready_database("priority_others");
     let (mut ann, mut bob) = (database.user("ann"), database.user("bob"));
     for session in [&mut ann, &mut bob] {
         put(session, "default", 1);

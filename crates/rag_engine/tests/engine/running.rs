@@ -107,11 +107,13 @@ impl Engine {
 
     pub(crate) fn change(&mut self, settings: &Settings) {
         write_frame(self.stdin.as_mut().unwrap(), settings).unwrap();
-        patiently("the new settings", || self.logged("settings changed").then_some(()));
+        self.logs("settings changed");
     }
 
-    pub(crate) fn logged(&self, part: &str) -> bool {
-        self.log.lock().unwrap().iter().any(|line| line.contains(part))
+    /// Waits until it has logged this: what it writes is read by a thread.
+    #[track_caller]
+    pub(crate) fn logs(&self, part: &str) {
+        patiently(part, || self.log.lock().unwrap().iter().any(|line| line.contains(part)).then_some(()));
     }
 
     pub(crate) fn log(&self) -> String {
