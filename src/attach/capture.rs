@@ -119,6 +119,7 @@ impl Noted<'_> {
                 self.numbers.push(number);
                 if self.numbers.len() == NUMBERS { self.flush_numbers() } else { Ok(()) }
             }
+            Key::Text(text) => self.text(text),
             Key::Texts(texts) => self.text(source::key_text(&texts)),
         }
     }
@@ -127,6 +128,7 @@ impl Noted<'_> {
     fn gone(&mut self, key: Key) -> Result<()> {
         match key {
             Key::Integer(number) => self.text(number.to_string()),
+            Key::Text(text) => self.text(text),
             Key::Texts(texts) => self.text(source::key_text(&texts)),
         }
     }

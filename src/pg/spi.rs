@@ -24,6 +24,47 @@ impl<T: IntoDatum> From<T> for Arg {
     }
 }
 
+impl Arg {
+    /// A null of type text[].
+    pub(crate) fn no_texts() -> Self {
+        Self { oid: pg_sys::TEXTARRAYOID, datum: None }
+    }
+
+    /// A text[], for thousands of short texts: made by one call, where [`From`] makes several for each text.
+    pub(crate) fn texts(texts: &[String]) -> Self {
+        const HEADER: usize = size_of::<u32>();
+        // Varlenas with their full header, one after the other, each aligned like it.
+        let words = |text: &String| 1 + text.len().div_ceil(HEADER);
+        let mut buffer: Vec<u32> = vec![0; texts.iter().map(words).sum()];
+        let mut datums = Vec::with_capacity(texts.len());
+        let mut rest = buffer.as_mut_slice();
+        for text in texts {
+            let (value, after) = rest.split_at_mut(words(text));
+            // SAFETY: the value has room for the header and the bytes of the text.
+            unsafe {
+                let value = value.as_mut_ptr().cast::<pg_sys::varlena>();
+                pgrx::set_varsize_4b(value, (HEADER + text.len()) as i32);
+                std::ptr::copy_nonoverlapping(text.as_ptr(), value.cast::<u8>().add(HEADER), text.len());
+                datums.push(pg_sys::Datum::from(value));
+            }
+            rest = after;
+        }
+        // SAFETY: as many texts as said, which the array copies.
+        let array = unsafe {
+            let (length, by_value, align) = (-1, false, b'i' as std::ffi::c_char);
+            pg_sys::construct_array(
+                datums.as_mut_ptr(),
+                datums.len() as i32,
+                pg_sys::TEXTOID,
+                length,
+                by_value,
+                align,
+            )
+        };
+        Self { oid: pg_sys::TEXTARRAYOID, datum: Some(pg_sys::Datum::from(array)) }
+    }
+}
+
 /// One row of a result; columns count from 1.
 pub(crate) struct Row {
     tuple: pg_sys::HeapTuple,

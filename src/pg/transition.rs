@@ -5,7 +5,8 @@
 
 use super::elevation;
 use crate::error::{Error, Result};
-use pgrx::pg_sys;
+use pgrx::{FromDatum, pg_sys};
+use std::cell::UnsafeCell;
 use std::ffi::CStr;
 
 /// What the statement did.
@@ -31,10 +32,11 @@ pub(crate) struct Statement {
     pub(crate) operation: Operation,
 }
 
-/// A key: whole numbers, which most keys are, or the texts of its columns.
+/// A key: a whole number, which most keys are, the text of its one column, or the texts of several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Key {
     Integer(i64),
+    Text(String),
     Texts(Vec<String>),
 }
 
@@ -92,7 +94,6 @@ impl Statement {
             let slot = pg_sys::MakeSingleTupleTableSlot(descriptor, &raw const pg_sys::TTSOpsMinimalTuple);
             Some(Rows {
                 store,
-                pointer,
                 slot,
                 table: self.table,
                 columns: (*descriptor).natts,
@@ -105,7 +106,6 @@ impl Statement {
 /// Rows of a statement.
 pub(crate) struct Rows<'a> {
     store: *mut pg_sys::Tuplestorestate,
-    pointer: i32,
     slot: *mut pg_sys::TupleTableSlot,
     table: pg_sys::Oid,
     columns: i32,
@@ -124,10 +124,10 @@ impl Drop for Rows<'_> {
 impl Rows<'_> {
     /// The next row's values of these columns, counted from 1; `None` after the last row. A null is an empty text.
     pub(crate) fn next(&mut self, columns: &[Output]) -> Option<Key> {
-        // SAFETY: store, pointer and slot belong together; the columns are checked against the descriptor, and
-        // the slot's arrays have as many values as it was asked for.
+        // SAFETY: the store was set to a read pointer of ours when this was made, and nobody else reads it meanwhile; the
+        // slot is made for its rows; the columns are checked against the descriptor, and the slot's arrays have as many
+        // values as it was asked for.
         unsafe {
-            pg_sys::tuplestore_select_read_pointer(self.store, self.pointer);
             if !pg_sys::tuplestore_gettupleslot(self.store, true, false, self.slot) {
                 return None;
             }
@@ -140,10 +140,12 @@ impl Rows<'_> {
                 let is_null = *(*self.slot).tts_isnull.add(at);
                 (!is_null).then(|| *(*self.slot).tts_values.add(at))
             };
-            if let [column] = columns
-                && let (Some(read), Some(datum)) = (column.integer, value(column))
-            {
-                return Some(Key::Integer(read(datum)));
+            if let [column] = columns {
+                let Some(datum) = value(column) else { return Some(Key::Text(String::new())) };
+                return Some(match column.integer {
+                    Some(read) => Key::Integer(read(datum)),
+                    None => Key::Text(column.text(datum)),
+                });
             }
             Some(Key::Texts(
                 columns.iter().map(|c| value(c).map(|d| c.text(d)).unwrap_or_default()).collect(),
@@ -172,17 +174,29 @@ impl Rows<'_> {
             _ => None,
         };
         let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
-        // SAFETY: catalog look-up of a column's type.
-        unsafe { pg_sys::getTypeOutputInfo(type_oid, &mut function, &mut is_varlena) };
-        Some(Output { number, function, integer, is_plain: PLAIN_TYPES.contains(&type_oid) })
+        let mut info = pg_sys::FmgrInfo::default();
+        // SAFETY: catalog look-ups of a column's type and of its output function.
+        unsafe {
+            pg_sys::getTypeOutputInfo(type_oid, &mut function, &mut is_varlena);
+            pg_sys::fmgr_info(function, &mut info);
+        }
+        Some(Output {
+            number,
+            function: UnsafeCell::new(info),
+            integer,
+            is_text: matches!(type_oid, pg_sys::TEXTOID | pg_sys::VARCHAROID),
+            is_plain: PLAIN_TYPES.contains(&type_oid),
+        })
     }
 }
 
 /// How a column of a key is read.
 pub(crate) struct Output {
     number: i16,
-    function: pg_sys::Oid,
+    /// Looked up once; keeps between calls what it likes.
+    function: UnsafeCell<pg_sys::FmgrInfo>,
     integer: Option<fn(pg_sys::Datum) -> i64>,
+    is_text: bool,
     is_plain: bool,
 }
 
@@ -207,9 +221,15 @@ impl Output {
     /// # Safety
     /// The datum is a value of the column's type.
     unsafe fn text(&self, datum: pg_sys::Datum) -> String {
-        // SAFETY: an output function gives a string in the current memory context, which is freed here.
+        // SAFETY: text is a varlena in the server's encoding, which pgrx checks. An output function gives a string in
+        // the current memory context, which is freed here; nobody else holds its information.
         unsafe {
-            let text = pg_sys::OidOutputFunctionCall(self.function, datum);
+            if self.is_text
+                && let Some(text) = String::from_polymorphic_datum(datum, false, pg_sys::TEXTOID)
+            {
+                return text;
+            }
+            let text = pg_sys::OutputFunctionCall(self.function.get(), datum);
             let copy = CStr::from_ptr(text).to_string_lossy().into_owned();
             pg_sys::pfree(text.cast());
             copy

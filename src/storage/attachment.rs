@@ -173,17 +173,17 @@ pub(crate) enum Change {
 
 /// Notes a change.
 pub(crate) fn note_change(collection: Id, change: Change) -> Result<()> {
-    let (keys, range) = match change {
-        Change::Keys(keys) => (Some(keys), None),
-        Change::Range(from, to) => (None, Some((from, to))),
-        Change::All => (None, None),
+    let (size, keys, range) = match &change {
+        Change::Keys(keys) => (keys.len() as i32, spi::Arg::texts(keys), None),
+        Change::Range(from, to) => (1, spi::Arg::no_texts(), Some((*from, *to))),
+        Change::All => (1, spi::Arg::no_texts(), None),
     };
     spi::run(
         "INSERT INTO rag.attached_change (collection_id, size, keys, from_key, to_key) VALUES ($1, $2, $3, $4, $5)",
         vec![
             uuid(collection).into(),
-            keys.as_ref().map_or(1, |keys| keys.len() as i32).into(),
-            keys.into(),
+            size.into(),
+            keys,
             range.map(|(from, _)| from).into(),
             range.map(|(_, to)| to).into(),
         ],
