@@ -7,8 +7,11 @@
 
 #[path = "work_queue/plan.rs"]
 mod plan;
+#[path = "work_queue/table.rs"]
+mod table;
 
 pub(crate) use plan::{Kind, Limits, Next, Place};
+use table::{Database, NO_DATABASE, NO_WORKER, Stage, Worker};
 
 /// Databases that can be told apart. More share the table: one that has nothing to do makes room.
 pub(crate) const DATABASES: usize = 256;
@@ -42,84 +45,6 @@ pub(crate) struct WorkQueue {
     unlisted: bool,
     last_token: u32,
 }
-
-#[derive(Clone, Copy)]
-struct Database {
-    /// 0 is an empty place.
-    oid: u32,
-    wanted: u64,
-    done: u64,
-    /// When something is to be tried again.
-    due: i64,
-    /// When a worker left it last with nothing to do; the regular look comes a nap later.
-    looked: i64,
-    /// The extension is not there: the nap is longer.
-    absent: bool,
-    /// No worker starts before this, after failures.
-    not_before: i64,
-    failures: u32,
-    last_start: i64,
-    /// A vector index is to be built, not before the time.
-    index_wanted: bool,
-    index_not_before: i64,
-    /// Nobody starts before this: the database or the extension is being dropped.
-    closed_until: i64,
-}
-
-#[derive(Clone, Copy)]
-struct Worker {
-    stage: Stage,
-    kind: Kind,
-    pid: i32,
-    database: u32,
-    token: u32,
-    wake: usize,
-    seen: u64,
-    /// It found nothing to do and pauses.
-    pausing: bool,
-    /// It was asked for work, or woken, since it paused.
-    called: bool,
-    /// It is asked to make room.
-    leave: bool,
-    started: i64,
-    busy_since: i64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Free,
-    Starting,
-    Running,
-}
-
-const NO_DATABASE: Database = Database {
-    oid: 0,
-    wanted: 0,
-    done: 0,
-    due: i64::MAX,
-    looked: i64::MAX,
-    absent: false,
-    not_before: 0,
-    failures: 0,
-    last_start: 0,
-    index_wanted: false,
-    index_not_before: 0,
-    closed_until: 0,
-};
-const NO_WORKER: Worker = Worker {
-    stage: Stage::Free,
-    kind: Kind::Ingest,
-    pid: 0,
-    database: 0,
-    token: 0,
-    wake: 0,
-    seen: 0,
-    pausing: false,
-    called: false,
-    leave: false,
-    started: 0,
-    busy_since: 0,
-};
 
 impl WorkQueue {
     pub(crate) const EMPTY: Self = Self {
@@ -493,11 +418,5 @@ impl WorkQueue {
             since = since.max(worker.busy_since);
         }
         Some(since)
-    }
-}
-
-impl Worker {
-    fn runs_in(&self, oid: u32) -> bool {
-        self.stage == Stage::Running && self.database == oid
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 const AFTER: &str = "\
 The connection is that of psql: --dsn, or PGHOST, PGPORT, PGUSER, PGDATABASE, PGPASSWORD and ~/.pgpass.
+Encryption too: sslmode, sslrootcert, sslcert and sslkey in --dsn, or PGSSLMODE and so on.
 
 A file's address (uri) is file:// and its absolute path, or BASE and its path below PATH. What is there
 already under the same address, with the same SHA-256, is not sent again.

@@ -3,26 +3,28 @@
 use crate::Trouble;
 use crate::arguments::Arguments;
 use crate::password::{self, Wanted};
-use postgres::config::Host;
+use crate::tls::Wishes;
+use postgres::config::{Host, SslMode};
 use postgres::{Client, Config, NoTls};
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Where to connect to; each worker opens a connection of its own.
 #[derive(Clone)]
-pub(crate) struct Address(Config);
+pub(crate) struct Address {
+    config: Config,
+    encryption: Option<MakeRustlsConnect>,
+}
 
 impl Address {
     /// From `--dsn` and, for what it leaves open, from the environment.
     pub(crate) fn find(arguments: &Arguments) -> Result<Self, Trouble> {
         let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let mut config: Config = arguments
-            .dsn
-            .as_deref()
-            .unwrap_or_default()
-            .parse()
-            .map_err(|error| Trouble::new(format!("--dsn: {}", reason(&error))))?;
+        let (wishes, dsn) = Wishes::take_from(arguments.dsn.as_deref().unwrap_or_default())?;
+        let mut config: Config =
+            dsn.parse().map_err(|error| Trouble::new(format!("--dsn: {}", reason(&error))))?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             let debian = Path::new("/var/run/postgresql").is_dir();
             let usual = if debian { "/var/run/postgresql" } else { "localhost" };
@@ -66,12 +68,23 @@ impl Address {
             config.connect_timeout(Duration::from_secs(20));
         }
         config.application_name("rag-load");
-        Ok(Self(config))
+        let mut encryption = None;
+        // Whoever can read from the machine's own socket can read the program's memory as well.
+        if !config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_))) {
+            let (mode, connector) = wishes.or_environment(env).fulfil()?;
+            config.ssl_mode(mode);
+            encryption = (mode != SslMode::Disable).then_some(connector);
+        }
+        Ok(Self { config, encryption })
     }
 
     /// Opens a connection.
     pub(crate) fn connect(&self) -> Result<Session, Trouble> {
-        match self.0.connect(NoTls) {
+        let connected = match &self.encryption {
+            Some(connector) => self.config.connect(connector.clone()),
+            None => self.config.connect(NoTls),
+        };
+        match connected {
             Ok(client) => Ok(Session { client }),
             Err(error) => Err(Trouble::new(format!("cannot connect: {}", reason(&error)))),
         }

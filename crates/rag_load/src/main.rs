@@ -10,6 +10,7 @@ mod interrupt;
 mod password;
 mod processing;
 mod report;
+mod tls;
 mod upload;
 
 use arguments::Arguments;
