@@ -239,7 +239,9 @@ impl ServerCertVerifier for Verifier {
                 Err(rustls::Error::InvalidCertificate(
                     CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
                 )) => {}
-                other => drop(other?),
+                other => {
+                    other?;
+                }
             }
         }
         if self.check == Check::AuthorityAndName {
