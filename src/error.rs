@@ -83,11 +83,11 @@ impl Error {
         self
     }
 
-    /// One line for a job's error column or a diagnostics row.
+    /// One line for a job's error column or a diagnostics row, which others than superusers read.
     pub(crate) fn one_line(&self) -> String {
         match &self.detail {
-            Some(detail) => format!("{}: {detail}", self.message),
-            None => self.message.clone(),
+            Some(detail) if !self.has_private_detail => format!("{}: {detail}", self.message),
+            _ => self.message.clone(),
         }
     }
 }

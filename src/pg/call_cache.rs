@@ -16,20 +16,45 @@ struct Circumstances {
     outer_user: pg_sys::Oid,
     transaction_start: i64,
     subtransaction: u32,
-    /// Oldest running and next transaction, transactions ended so far, and the command within one's own.
-    snapshot: Option<(u32, u32, u64, u32)>,
+    snapshot: Option<SnapshotKey>,
     user_id: Option<String>,
+}
+
+/// What tells snapshots apart.
+#[derive(Clone, PartialEq, Eq)]
+struct SnapshotKey {
+    /// Oldest running and next transaction, and the command within one's own.
+    bounds: (u32, u32, u32),
+    /// Running transactions between these, and subtransactions.
+    running: Vec<u32>,
+}
+
+impl SnapshotKey {
+    /// # Safety
+    /// There is an active snapshot.
+    unsafe fn active() -> Self {
+        // SAFETY: the active snapshot outlives this function; its arrays have as many elements as it says.
+        unsafe {
+            let active = &*pg_sys::GetActiveSnapshot();
+            let ids = |array: *mut pg_sys::TransactionId, count: usize| match count {
+                0 => &[],
+                _ => std::slice::from_raw_parts(array.cast_const(), count),
+            };
+            let top = ids(active.xip, active.xcnt as usize);
+            let sub = ids(active.subxip, usize::try_from(active.subxcnt).unwrap_or(0));
+            Self {
+                bounds: (active.xmin.into_inner(), active.xmax.into_inner(), active.curcid),
+                running: top.iter().chain(sub).map(|id| id.into_inner()).collect(),
+            }
+        }
+    }
 }
 
 impl Circumstances {
     fn now() -> Self {
         // SAFETY: reads variables of the backend; the active snapshot, if there is one, outlives this function.
         unsafe {
-            let snapshot = pg_sys::ActiveSnapshotSet().then(|| {
-                let active = &*pg_sys::GetActiveSnapshot();
-                let (oldest, next) = (active.xmin.into_inner(), active.xmax.into_inner());
-                (oldest, next, active.snapXactCompletionCount, active.curcid)
-            });
+            let snapshot = pg_sys::ActiveSnapshotSet().then(|| SnapshotKey::active());
             Self {
                 user: pg_sys::GetUserId(),
                 outer_user: pg_sys::GetOuterUserId(),

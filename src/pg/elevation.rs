@@ -11,8 +11,9 @@ thread_local! {
     static CALLERS_PATHS: RefCell<Vec<CString>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Restores user and settings when it goes out of scope. If an error leaves the scope instead, the end of the
-/// (sub)transaction restores both.
+/// Restores user and settings when it goes out of scope, settings also that somebody else's function made meanwhile: an
+/// expression of a table's owner must not choose the search path of what comes after it. If an error leaves the scope
+/// instead, the end of the (sub)transaction restores both.
 struct Scope {
     user: Option<(pg_sys::Oid, i32)>,
     guc_level: i32,
@@ -26,7 +27,7 @@ impl Drop for Scope {
         // SAFETY: runs on the backend's main thread, within the transaction that `enter` ran in; level and user
         // are those that `enter` read.
         unsafe {
-            pg_sys::AtEOXact_GUC(true, self.guc_level);
+            pg_sys::AtEOXact_GUC(false, self.guc_level);
             if let Some((user, context)) = self.user {
                 pg_sys::SetUserIdAndSecContext(user, context);
             }

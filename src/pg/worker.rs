@@ -151,6 +151,19 @@ impl Drop for StartedWorker {
     }
 }
 
+/// What a database's owner sets for it is for his sessions, and not for those of a superuser who works in it: no
+/// function or operator of ours is to be found in his schemas, and nothing of his is to end or forbid the work.
+const OWN_SETTINGS: &[(&CStr, &CStr)] = &[
+    (c"search_path", c"pg_catalog, pg_temp"),
+    (c"session_replication_role", c"origin"),
+    (c"row_security", c"on"),
+    (c"default_transaction_isolation", c"read committed"),
+    (c"default_transaction_read_only", c"off"),
+    (c"statement_timeout", c"0"),
+    (c"lock_timeout", c"0"),
+    (c"idle_in_transaction_session_timeout", c"0"),
+];
+
 /// Connects this worker to a database, as the bootstrap superuser, and takes the place that the launcher kept
 /// for it. False if it has none any more: then it must return at once. Installs the signal handlers. `name` is what
 /// `pg_stat_activity` shows as its application.
@@ -161,9 +174,18 @@ pub(crate) fn connect(name: &'static CStr, database: u32) -> bool {
     if !own_place().is_some_and(shared::attach_worker) {
         return false;
     }
-    // SAFETY: called once in this process, which was registered with access to databases.
+    // SAFETY: called once in this process, which was registered with access to databases. Names and values are literals
+    // of settings that every major has.
     unsafe {
         pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::Oid::from(database), pg_sys::InvalidOid, 0);
+        for (name, value) in OWN_SETTINGS {
+            pg_sys::SetConfigOption(
+                name.as_ptr(),
+                value.as_ptr(),
+                pg_sys::GucContext::PGC_SUSET,
+                pg_sys::GucSource::PGC_S_OVERRIDE,
+            );
+        }
         pg_sys::SetConfigOption(
             c"application_name".as_ptr(),
             name.as_ptr(),

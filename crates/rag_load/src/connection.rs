@@ -4,7 +4,7 @@ use crate::Trouble;
 use crate::arguments::Arguments;
 use crate::password::{self, Wanted};
 use crate::tls::Wishes;
-use postgres::config::{Host, SslMode};
+use postgres::config::{ChannelBinding, Host, SslMode};
 use postgres::{Client, Config, NoTls};
 use std::collections::HashMap;
 use std::path::Path;
@@ -25,7 +25,24 @@ impl Address {
         let (wishes, dsn) = Wishes::take_from(arguments.dsn.as_deref().unwrap_or_default())?;
         let mut config: Config =
             dsn.parse().map_err(|error| Trouble::new(format!("--dsn: {}", reason(&error))))?;
-        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+        if config.get_ssl_mode() != SslMode::Prefer {
+            return Err(Trouble::new("--dsn: sslmode stands where it is not understood"));
+        }
+        if config.get_hostaddrs().is_empty()
+            && let Some(addresses) = env("PGHOSTADDR")
+        {
+            for address in addresses.split(',') {
+                let address = address.parse();
+                config.hostaddr(address.map_err(|_| Trouble::new("PGHOSTADDR is no list of addresses"))?);
+            }
+        }
+        if config.get_hosts().is_empty() {
+            // What certificates and passwords are looked up by.
+            for address in config.get_hostaddrs().to_vec() {
+                config.host(&address.to_string());
+            }
+        }
+        if config.get_hosts().is_empty() {
             let debian = Path::new("/var/run/postgresql").is_dir();
             let usual = if debian { "/var/run/postgresql" } else { "localhost" };
             for host in env("PGHOST").as_deref().unwrap_or(usual).split(',') {
@@ -54,13 +71,20 @@ impl Address {
         }
         if config.get_password().is_none() {
             let database = config.get_dbname().unwrap_or_default().to_owned();
-            let host = match config.get_hosts().first() {
-                Some(Host::Tcp(host)) => host.clone(),
-                Some(Host::Unix(_)) | None => "localhost".to_owned(),
-            };
-            let port = config.get_ports().first().copied().unwrap_or(5432);
-            let wanted = Wanted { host: &host, port, database: &database, user: &user };
-            if let Some(password) = env("PGPASSWORD").or_else(|| password::find(&wanted)) {
+            let ports = config.get_ports();
+            let passwords = config.get_hosts().iter().enumerate().map(|(at, host)| {
+                let host = match host {
+                    Host::Tcp(host) => host.as_str(),
+                    Host::Unix(_) => "localhost",
+                };
+                let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
+                password::find(&Wanted { host, port, database: &database, user: &user })
+            });
+            let mut passwords: Vec<Option<String>> = passwords.collect();
+            passwords.dedup();
+            // One is sent to whichever host answers, so it must be that of all.
+            let own = passwords.pop().filter(|_| passwords.is_empty()).flatten();
+            if let Some(password) = env("PGPASSWORD").or(own) {
                 config.password(password);
             }
         }
@@ -69,9 +93,16 @@ impl Address {
         }
         config.application_name("rag-load");
         let mut encryption = None;
+        let binding = match env("PGCHANNELBINDING").as_deref() {
+            Some("require") => ChannelBinding::Require,
+            Some("disable") => ChannelBinding::Disable,
+            _ => config.get_channel_binding(),
+        };
+        config.channel_binding(binding);
         // Whoever can read from the machine's own socket can read the program's memory as well.
-        if !config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_))) {
-            let (mode, connector) = wishes.or_environment(env).fulfil()?;
+        let is_local = |host: &Host| matches!(host, Host::Unix(_));
+        if !(config.get_hostaddrs().is_empty() && config.get_hosts().iter().all(is_local)) {
+            let (mode, connector) = wishes.or_environment(env)?.fulfil()?;
             config.ssl_mode(mode);
             encryption = (mode != SslMode::Disable).then_some(connector);
         }

@@ -14,6 +14,11 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStor
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_postgres_rustls::MakeRustlsConnect;
+use x509_cert::Certificate;
+use x509_cert::der::Decode;
+
+/// Variables that ask for more than is offered here.
+const STRICTER: &[&str] = &["PGSSLCRL", "PGSSLCRLDIR", "PGREQUIREAUTH", "PGSSLMINPROTOCOLVERSION"];
 
 /// What was asked for; empty where nothing was.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -34,11 +39,16 @@ impl Wishes {
     }
 
     fn take_from_url(&mut self, url: &str) -> Result<String, Trouble> {
-        let Some((base, query)) = url.split_once('?') else { return Ok(url.to_owned()) };
+        // A password may have a question mark in it.
+        let authority = url.find("://").map_or(0, |at| at + 3);
+        let credentials =
+            url[authority..].find(['/', '@']).filter(|at| url[authority + at..].starts_with('@'));
+        let after = credentials.map_or(authority, |at| authority + at);
+        let Some(query) = url[after..].find('?').map(|at| after + at) else { return Ok(url.to_owned()) };
         let mut others = Vec::new();
-        for pair in query.split('&') {
+        for pair in url[query + 1..].split('&') {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            match self.place(name) {
+            match self.place(&percent_decode_str(name).decode_utf8_lossy()) {
                 Some(place) => {
                     let value = percent_decode_str(value).decode_utf8();
                     let value = value.map_err(|_| Trouble::new(format!("--dsn: {name} is not UTF-8")))?;
@@ -47,6 +57,7 @@ impl Wishes {
                 None => others.push(pair),
             }
         }
+        let base = &url[..query];
         Ok(if others.is_empty() { base.to_owned() } else { format!("{base}?{}", others.join("&")) })
     }
 
@@ -95,13 +106,21 @@ impl Wishes {
         }
     }
 
-    /// What the connection string leaves open is asked of the environment.
-    pub(crate) fn or_environment(mut self, env: impl Fn(&str) -> Option<String>) -> Self {
+    /// What the connection string leaves open is asked of the environment. What makes libpq stricter, and is not offered
+    /// here, is refused.
+    pub(crate) fn or_environment(mut self, env: impl Fn(&str) -> Option<String>) -> Result<Self, Trouble> {
+        let is_stricter = |name: &&&str| match env(name) {
+            Some(version) if **name == "PGSSLMINPROTOCOLVERSION" => version == "TLSv1.3",
+            value => value.is_some(),
+        };
+        if let Some(name) = STRICTER.iter().find(is_stricter) {
+            return Err(Trouble::new(format!("{name} is set, which rag-load cannot hold to")));
+        }
         self.mode = self.mode.or_else(|| env("PGSSLMODE"));
         self.root_certificate = self.root_certificate.or_else(|| env("PGSSLROOTCERT"));
         self.certificate = self.certificate.or_else(|| env("PGSSLCERT"));
         self.key = self.key.or_else(|| env("PGSSLKEY"));
-        self
+        Ok(self)
     }
 
     /// How to connect, and with what.
@@ -231,7 +250,8 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<ServerCertVerified, rustls::Error> {
         let Some(authority) = &self.authority else { return Ok(ServerCertVerified::assertion()) };
         // A server's self-signed certificate is its own root.
-        if !self.roots.iter().any(|root| root == end_entity) {
+        let is_root = self.roots.iter().any(|root| root == end_entity);
+        if !is_root || !is_self_signed_and_valid(end_entity, now)? {
             let verified =
                 authority.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
             match verified {
@@ -275,6 +295,23 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
+/// Whether a certificate names itself as its issuer; an error if it does, and its time has passed or is to come.
+fn is_self_signed_and_valid(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<bool, rustls::Error> {
+    let parsed =
+        Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?.tbs_certificate;
+    if parsed.issuer != parsed.subject {
+        return Ok(false);
+    }
+    let now = now.as_secs();
+    if now < parsed.validity.not_before.to_unix_duration().as_secs() {
+        return Err(CertificateError::NotValidYet.into());
+    }
+    if now > parsed.validity.not_after.to_unix_duration().as_secs() {
+        return Err(CertificateError::Expired.into());
+    }
+    Ok(true)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -299,6 +336,8 @@ mod tests {
             Some("verify-full"),
             Some("/a b.crt"),
         );
+        check("postgres://u:p?w@h/d?sslmode=require", "postgres://u:p?w@h/d", Some("require"), None);
+        check("postgres://h/d?ssl%6Dode=require", "postgres://h/d", Some("require"), None);
         check("postgresql:///?sslmode=require", "postgresql:///", Some("require"), None);
         check(
             r"host=h sslmode = require password='a\'b sslmode=c' sslrootcert='/x y.crt'  user=u",
@@ -313,11 +352,19 @@ mod tests {
 
     #[test]
     fn the_environment_fills_what_is_left_open() {
-        let env = |name: &str| Some(name.to_owned());
+        let env = |name: &str| (!STRICTER.contains(&name)).then(|| name.to_owned());
         let (wishes, _) = Wishes::take_from("sslmode=prefer").unwrap();
-        let wishes = wishes.or_environment(env);
+        let wishes = wishes.or_environment(env).unwrap();
         assert_eq!(wishes.mode.as_deref(), Some("prefer"));
         assert_eq!(wishes.key.as_deref(), Some("PGSSLKEY"));
+        for (name, value, is_fine) in [
+            ("PGSSLCRL", "/x", false),
+            ("PGSSLMINPROTOCOLVERSION", "TLSv1.3", false),
+            ("PGSSLMINPROTOCOLVERSION", "TLSv1.2", true),
+        ] {
+            let env = |asked: &str| (asked == name).then(|| value.to_owned());
+            assert_eq!(Wishes::default().or_environment(env).is_ok(), is_fine, "{name}={value}");
+        }
     }
 
     #[test]

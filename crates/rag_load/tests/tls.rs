@@ -76,7 +76,11 @@ impl Server {
 
     /// What `rag-load` says of a connection with this in its connection string.
     fn reached(&self, ssl: &str) -> String {
-        let dsn = format!("host=localhost hostaddr=127.0.0.1 port={} user=ann {ssl}", self.port);
+        self.reached_at("host=localhost hostaddr=127.0.0.1", ssl)
+    }
+
+    fn reached_at(&self, host: &str, ssl: &str) -> String {
+        let dsn = format!("{host} port={} user=ann {ssl}", self.port);
         let Output { status, stderr, .. } = Command::new(env!("CARGO_BIN_EXE_rag-load"))
             .env_clear()
             .args(["--dsn", &dsn])
@@ -132,6 +136,37 @@ fn encryption_is_used_where_it_is_offered_and_nothing_else_is_asked() {
     check(&server, "", "reached by an encrypted connection");
     check(&server, "sslmode=require", "reached by an encrypted connection");
     check(&server, "sslmode=disable", "reached in the open");
+}
+
+#[test]
+fn an_address_without_a_name_is_no_way_around_encryption() {
+    let server = Server::start(Some(self_signed("127.0.0.1")));
+    for host in ["hostaddr=127.0.0.1", "host=127.0.0.1"] {
+        for ssl in ["", "sslmode=require", &with_root("verify-full", &server.root())] {
+            let said = server.reached_at(host, ssl);
+            assert!(said.contains("reached by an encrypted connection"), "{host} {ssl}: {said}");
+        }
+    }
+    let open = Server::start(None);
+    let said = open.reached_at("hostaddr=127.0.0.1", "sslmode=require");
+    assert!(said.contains("server does not support TLS"), "{said}");
+    let said = open.reached_at("host=/nowhere hostaddr=127.0.0.1", "sslmode=require");
+    assert!(!said.contains("reached"), "{said}");
+}
+
+#[test]
+fn a_certificate_whose_time_has_passed_is_refused() {
+    let key = KeyPair::generate().unwrap();
+    let mut old = CertificateParams::new(["localhost".to_owned()]).unwrap();
+    old.not_after = rcgen::date_time_ymd(2020, 1, 1);
+    let old = old.self_signed(&key).unwrap();
+    let server = Server::start(Some(Identity {
+        certificate: old.der().clone(),
+        key: key.into(),
+        root_pem: old.pem(),
+    }));
+    check(&server, "sslmode=require", "reached by an encrypted connection");
+    check(&server, &with_root("verify-ca", &server.root()), "Expired");
 }
 
 #[test]

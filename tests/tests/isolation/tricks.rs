@@ -1,7 +1,7 @@
 //! What a caller can set, create or provoke must not make the extension act for him with rights that he lacks.
 
 use super::{assert_sees, own_something};
-use rag_tests::Database;
+use rag_tests::{Database, literal};
 
 #[test]
 fn functions_and_operators_of_a_callers_schema_are_not_run_with_other_rights() {
@@ -45,6 +45,74 @@ fn functions_and_operators_of_a_callers_schema_are_not_run_with_other_rights() {
     // The trap works: it is only that nobody else walks into it.
     session.run("SELECT length('x'), now()");
     assert!(session.count("SELECT count(*) FROM ran") >= 2);
+}
+
+/// A function that hides one of the catalog's, for whoever looks into its schema first, and notes who did.
+fn hidden_unnest(schema: &str) -> String {
+    format!(
+        "CREATE TABLE {schema}.ran (who name); GRANT INSERT ON {schema}.ran TO PUBLIC;
+         CREATE FUNCTION {schema}.unnest(text[]) RETURNS SETOF text LANGUAGE plpgsql AS
+         $$ BEGIN INSERT INTO {schema}.ran VALUES (current_user); RETURN QUERY SELECT pg_catalog.unnest($1); END $$"
+    )
+}
+
+#[test]
+fn an_owner_expression_cannot_choose_the_search_path_of_what_comes_after_it() {
+    let database = Database::new("owner_path");
+    let mallory = database.role("mallory");
+    database.admin().run(&format!("GRANT CREATE ON DATABASE {} TO {mallory}", database.name()));
+    let mut session = database.connect(&mallory);
+    session.run("CREATE SCHEMA evil; GRANT USAGE ON SCHEMA evil TO PUBLIC");
+    session.run(&hidden_unnest("evil"));
+    session.run("CREATE TABLE evil.notes (id text PRIMARY KEY, body text)");
+    session.run("INSERT INTO evil.notes VALUES ('a', 'A note about rope.'), ('b', 'Another one.')");
+    let owner = format!("(SELECT 'role:{mallory}' FROM pg_catalog.set_config('search_path', 'evil', false))");
+    let options = serde_json::json!({ "owner": owner }).to_string();
+    session.run(&format!(
+        "SELECT rag_attach('evil.notes', content => '{{body}}', options => {})",
+        literal(&options)
+    ));
+    for change in
+        ["SELECT 1", "UPDATE evil.notes SET body = body || ' More.'", "DELETE FROM evil.notes WHERE id = 'a'"]
+    {
+        session.run(change);
+        session.settle();
+    }
+    assert_eq!(
+        session.column("SELECT content FROM rag_search('one', 5, collection => 'notes')"),
+        ["Another one. More."]
+    );
+    assert_eq!(
+        session.column(&format!("SELECT DISTINCT who FROM evil.ran WHERE who <> '{mallory}'")),
+        Vec::<String>::new()
+    );
+    // Nor does what it sets stay in the session of whoever calls.
+    assert_eq!(session.value("SHOW search_path"), "\"$user\", public");
+    session.run("SET search_path = evil, pg_catalog");
+    session.run("SELECT unnest(ARRAY['x'])");
+    assert_eq!(session.count("SELECT count(*) FROM ran"), 1, "the trap works");
+}
+
+#[test]
+fn what_a_databases_owner_sets_for_its_sessions_is_not_for_workers() {
+    let database = Database::new("database_settings");
+    let mut admin = database.admin();
+    admin.run(&hidden_unnest("public"));
+    let ann = database.role("ann");
+    for setting in ["search_path = public, pg_catalog", "default_transaction_read_only = on"] {
+        admin.run(&format!("ALTER DATABASE {} SET {setting}", database.name()));
+    }
+    let mut ann = database.connect(&ann);
+    ann.run("SET default_transaction_read_only = off");
+    admin.run("CREATE SCHEMA notes");
+    admin.run("CREATE TABLE notes.notes (id text PRIMARY KEY, body text); INSERT INTO notes.notes VALUES ('a', 'A note.')");
+    admin.run("SELECT rag_attach('notes.notes', content => '{body}')");
+    ann.run("INSERT INTO rag.document (uri, content) VALUES ('a', 'The text of ann.')");
+    ann.settle();
+    admin.settle();
+    assert_eq!(ann.column("SELECT uri FROM rag_search('text', 5)"), ["a"]);
+    assert_eq!(admin.column("SELECT content FROM rag_search('note', 5, collection => 'notes')"), ["A note."]);
+    assert_eq!(admin.column("SELECT DISTINCT who FROM public.ran"), Vec::<String>::new());
 }
 
 #[test]
