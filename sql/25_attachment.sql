@@ -25,7 +25,7 @@ CREATE INDEX attachment_source ON rag.attachment (source);
 ALTER TABLE rag.attachment
     ALTER source_name SET STATISTICS 0, ALTER definition SET STATISTICS 0, ALTER position SET STATISTICS 0,
     ALTER error SET STATISTICS 0;
-COMMENT ON TABLE rag.attachment IS 'Tables whose rows are the documents of a collection; made by rag_attach.';
+COMMENT ON TABLE rag.attachment IS 'Tables whose rows are the documents of a collection; made by rag_attach. For the owners of the collections.';
 COMMENT ON COLUMN rag.attachment.source IS 'The table; NULL once it was dropped.';
 COMMENT ON COLUMN rag.attachment.source_name IS 'The table''s name when a worker last looked.';
 COMMENT ON COLUMN rag.attachment.origin IS 'Cluster, database and table that column numbers and row versions are of; elsewhere, as after a restore, columns are found by name.';

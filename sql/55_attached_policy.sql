@@ -7,6 +7,11 @@ CREATE FUNCTION rag.source_readable(collection_id uuid) RETURNS boolean
 COMMENT ON FUNCTION rag.source_readable(uuid) IS
     'Whether the caller owns this attached collection, or has SELECT on each column of its table that it uses.';
 
+CREATE FUNCTION rag.attached_source(collection_id uuid) RETURNS regclass
+    AS 'MODULE_PATHNAME', 'attached_source_wrapper' LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 100;
+COMMENT ON FUNCTION rag.attached_source(uuid) IS
+    'The table behind this attached collection; NULL unless rag.source_readable.';
+
 CREATE FUNCTION rag.attached_domain_readable(collection_id uuid, owner text, owner_role regrole) RETURNS boolean
     AS 'MODULE_PATHNAME', 'attached_domain_readable_wrapper' LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 100;
 COMMENT ON FUNCTION rag.attached_domain_readable(uuid, text, regrole) IS
@@ -23,7 +28,11 @@ COMMENT ON FUNCTION rag.chunk_visible(uuid, uuid) IS
     'rag.row_visible for an embedding; true for all of a table that the caller reads without row-level security.';
 
 ALTER TABLE rag.attachment ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY attachment_read ON rag.attachment FOR SELECT USING (rag.source_readable(collection_id));
+-- Positions, counts and errors are about all rows, so they are the owner's alone.
+CREATE POLICY attachment_read ON rag.attachment FOR SELECT USING (EXISTS (
+    SELECT FROM rag.collection c
+    WHERE c.id = attachment.collection_id
+      AND c.owner = ANY ((SELECT rag.principals())::text[]) AND rag.is_current(c.owner, c.owner_role)));
 
 ALTER TABLE rag.attached_row ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY attached_row_read ON rag.attached_row FOR SELECT USING (rag.row_visible(domain_id, document_id));

@@ -5,7 +5,7 @@ CREATE FUNCTION rag_attach(
     uri text DEFAULT NULL, metadata text[] DEFAULT NULL, options jsonb DEFAULT '{}') RETURNS uuid
     AS 'MODULE_PATHNAME', 'rag_attach_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_attach(regclass, text, text[], text, text, text[], jsonb) IS
-    'Makes each row of a table a document of a new collection (NULL: named as the table) and keeps the two in step; returns the collection''s id. content: columns with the text (NULL: all text columns that are not used otherwise); title, uri, metadata: columns. The caller must own the table. A chunk is visible to whoever may read its row under the table''s own policies and has SELECT on all these columns and the key. options: file (a bytea column with the document, instead of content), labels ({"column": "heading above its text"}), owner (an SQL expression over the row that gives the principal it belongs to), media_type, language, model, chunking. Attaching a table again to the same collection changes these and reads the table anew. Errors: 42501 not the owner, 42809 not a table, 0A000 temporary, system or foreign table, 42703 no such column, 42710 the collection exists, 22023.';
+    'Makes each row of a table a document of a new collection (NULL: named as the table) and keeps the two in step; returns the collection''s id. content: columns with the text (NULL: all text columns that are not used otherwise); title, uri, metadata: columns; #key stands behind the value of uri unless a unique index covers this column alone. The caller must own the table. A chunk is visible to whoever may read its row under the table''s own policies and has SELECT on all these columns and the key. options: file (a bytea column with the document, instead of content), labels ({"column": "heading above its text"}), owner (an SQL expression over the row that gives the principal it belongs to), media_type, language, model, chunking. Attaching a table again to the same collection changes these and reads the table anew. Errors: 42501 not the owner, 42809 not a table, 0A000 temporary, system or foreign table, 42703 no such column, 42710 the collection exists, 22023.';
 
 CREATE FUNCTION rag_detach(source regclass, collection text DEFAULT NULL) RETURNS bigint
     AS 'MODULE_PATHNAME', 'rag_detach_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
@@ -99,9 +99,8 @@ CREATE EVENT TRIGGER rag_source_altered ON ddl_command_end WHEN TAG IN ('ALTER T
 COMMENT ON EVENT TRIGGER rag_source_altered IS 'Has a worker look at attached tables that are altered, and at their new partitions.';
 
 CREATE VIEW rag.attached_document WITH (security_invoker = true) AS
-SELECT r.document_id, a.source, r.key_columns AS key, c.name AS collection, c.owner
+SELECT r.document_id, rag.attached_source(r.collection_id) AS source, r.key_columns AS key, c.name AS collection, c.owner
 FROM rag.attached_row r
-JOIN rag.attachment a ON a.collection_id = r.collection_id
 JOIN rag.collection c ON c.id = r.collection_id;
 COMMENT ON VIEW rag.attached_document IS
     'The source row of each document of an attached table that the caller sees: its table, and its key columns by name, as in key->>''id''.';
@@ -119,4 +118,4 @@ CROSS JOIN LATERAL (
     FROM rag.domain m JOIN rag.document t ON t.domain_id = m.id
     WHERE m.collection_id = a.collection_id) d;
 COMMENT ON VIEW rag.attachment_status IS
-    'Progress per attached table: its state, rows read by the current or last pass over it, and documents by state, of those that the caller sees.';
+    'Progress per attached table whose collection the caller owns: its state, rows read by the current or last pass over it, and documents by state.';

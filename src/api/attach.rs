@@ -73,6 +73,12 @@ fn source_readable(collection: pgrx::Uuid, fcinfo: FunctionCallInfo) -> Result<b
 }
 
 #[pg_extern(sql = false)]
+fn attached_source(collection: pgrx::Uuid, fcinfo: FunctionCallInfo) -> Result<Option<Oid>, ErrorReport> {
+    let seen = |visibility: &mut Visibility| attach::readable_source(visibility, id(collection));
+    Ok(call_state::with_state(fcinfo, seen)?)
+}
+
+#[pg_extern(sql = false)]
 fn attached_domain_readable(
     collection: pgrx::Uuid,
     owner: &str,

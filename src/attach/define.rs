@@ -34,6 +34,7 @@ pub(crate) fn attach(table: Oid, wishes: &Wishes<'_>) -> Result<Id> {
     let attributes = relation::attributes(table)?;
     let definition = define(&relation, &attributes, wishes)?;
     let resolved = source::resolve(relation.clone(), &definition, true)?.map_err(Error::internal)?;
+    let mut definition = resolved.definition.clone();
     // Whatever the expression does, it does as the owner.
     elevation::restricted_to(relation.owner, || resolved.check())?;
 
@@ -47,8 +48,14 @@ pub(crate) fn attach(table: Oid, wishes: &Wishes<'_>) -> Result<Id> {
     let origin = origin(table);
     elevation::elevated(|| {
         attachment::watch(table)?;
-        if attachment::of_collection(collection)?.is_some_and(|known| known.definition != definition) {
+        if let Some(known) = attachment::of_collection(collection)?.map(|known| known.definition)
+            && known != definition
+        {
             attachment::forget_rows(collection)?;
+            // Keys that are stored may be of other columns, until a worker has looked.
+            if known.key != definition.key || known.key_types != definition.key_types {
+                definition.key_types.clear();
+            }
         }
         attachment::store(collection, table, &relation.full_name, &origin, &definition)
     })?;
@@ -228,7 +235,21 @@ fn define(relation: &Relation, attributes: &[Attribute], wishes: &Wishes<'_>) ->
     let owner = wishes.owner.map(str::to_owned);
     let owner_column = wishes.owner.and_then(|owner| attributes.iter().find(|a| a.name == owner)).map(column);
     let media_type = wishes.media_type.map(str::to_owned);
-    Ok(Definition { key, content, title, uri, metadata, file, owner, owner_column, media_type })
+    // What depends on types and indexes is found out when the columns are.
+    let (key_types, is_uri_unique) = (Vec::new(), false);
+    Ok(Definition {
+        key,
+        key_types,
+        content,
+        title,
+        uri,
+        is_uri_unique,
+        metadata,
+        file,
+        owner,
+        owner_column,
+        media_type,
+    })
 }
 
 fn label(content: &mut [Column], labels: Option<&Value>) -> Result<()> {

@@ -6,7 +6,7 @@
 
 use super::origin;
 use crate::config;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 use crate::pg::{Oid, elevation, interrupts, principal, random};
 use crate::storage::attached_row::{self, KnownRow, NewRow};
 use crate::storage::attachment::{self, Attachment, Change, Pass, Progress};
@@ -20,6 +20,12 @@ use std::time::Duration;
 
 /// Keys of one step, of changes and of a pass each.
 const KEYS: i64 = 1000;
+
+/// Most characters of an error that are kept.
+const ERROR_CHARS: usize = 300;
+
+/// Keys that are compared as texts at once, each time with the whole table.
+const TEXT_KEYS: i64 = 100_000;
 
 /// How long one statement on the table may take.
 const OWNER_TIME: Duration = Duration::from_secs(120);
@@ -65,7 +71,17 @@ pub(crate) fn step(last: Id, chosen: &mut Option<Id>) -> Result<bool> {
 /// Notes why a step failed, so that it is tried again later.
 pub(crate) fn fail(collection: Id, tries: i32, sqlstate: &str, error: &Error) -> Result<()> {
     let delay_s = 2.0_f64.powi(tries.clamp(0, 8)).min(300.0);
-    attachment::fail(collection, sqlstate, &error.one_line(), delay_s)
+    attachment::fail(collection, sqlstate, &without_values(&error.message), delay_s)
+}
+
+/// A message as it is kept: values of rows stand in quotes, and are cut. Its detail, which may be a whole row, is not.
+fn without_values(message: &str) -> String {
+    let parts: Vec<String> = message
+        .split('"')
+        .enumerate()
+        .map(|(i, part)| if i % 2 == 1 { excerpt(part) } else { part.to_owned() })
+        .collect();
+    parts.join("\"").chars().take(ERROR_CHARS).collect()
 }
 
 /// Takes leftovers away: notes for collections that are gone, and triggers of tables that nothing is attached to.
@@ -108,7 +124,13 @@ impl Follower {
         let (mut pass, mut position) = (attachment.pass, attachment.position.clone());
         let mut restarted = false;
         let mut rows_read = 0;
-        if self.source.definition.names_in_metadata() != attachment.definition.names_in_metadata() {
+        if self.source.definition.key_types != attachment.definition.key_types {
+            self.forget_other_keys()?;
+            (pass, position, restarted) = (Some(Pass::Scan), None, true);
+        }
+        if self.source.definition.names_in_metadata() != attachment.definition.names_in_metadata()
+            || self.source.definition.is_uri_unique != attachment.definition.is_uri_unique
+        {
             attachment::forget_rows(self.collection)?;
             (pass, position, restarted) = (Some(Pass::Scan), None, true);
         }
@@ -160,6 +182,28 @@ impl Follower {
     fn keys(&self, texts: Vec<String>) -> Result<Vec<Key>> {
         let width = self.source.definition.key.len();
         texts.iter().map(|text| key_of_text(text, width)).collect()
+    }
+
+    /// Deletes what was made of keys that no row has now, so that all that is left can be read as the key's present
+    /// types. The pass that follows finds the rest.
+    fn forget_other_keys(&self) -> Result<()> {
+        attachment::forget_all_changes(self.collection)?;
+        let width = self.source.definition.key.len();
+        let mut last: Option<String> = None;
+        loop {
+            let texts = attached_row::keys_after(self.collection, last.as_deref(), TEXT_KEYS)?;
+            let Some(end) = texts.last() else { return Ok(()) };
+            last = Some(end.clone());
+            let keys: Vec<Option<Key>> = texts.iter().map(|text| key_of_text(text, width).ok()).collect();
+            let asked: Vec<&Key> = keys.iter().flatten().filter(|key| key.len() == width).collect();
+            let present: HashSet<String> = self
+                .as_owner(|source| source.present(&asked))?
+                .into_iter()
+                .map(|index| key_text(asked[index]))
+                .collect();
+            let gone: Vec<String> = texts.into_iter().filter(|text| !present.contains(text)).collect();
+            attached_row::delete_keys(self.collection, &gone)?;
+        }
     }
 
     /// Follows noted changes; true if one says that anything may have changed.
@@ -324,7 +368,10 @@ impl Follower {
         let without = keys.iter().enumerate().filter(|(index, _)| !found.contains(index));
         gone.extend(without.filter_map(|(_, (text, _))| known.get(text)).map(|r| (r.domain, r.document)));
         attached_row::delete(&gone)?;
-        self.make_uris_unique(&mut inserted, &mut updated)?;
+        if self.source.definition.uri.is_some() {
+            attached_row::release_uris(&self.owner, &self.name, &inserted)?;
+            attached_row::release_uris(&self.owner, &self.name, &updated)?;
+        }
         let has_title = self.source.definition.title.is_some();
         attached_row::update(self.collection, &updated, has_title)?;
         attached_row::insert(self.collection, &self.owner, &self.name, &inserted)?;
@@ -356,7 +403,7 @@ impl Follower {
             .filter_map(|(column, value)| Some((column.name.clone(), value?)))
             .collect();
         metadata.insert("source_row".to_owned(), json!({ "table": table, "key": key_columns }));
-        let uri = row.uri.unwrap_or_else(|| format!("{table}/{key}"));
+        let uri = self.uri(row.uri, key);
         let (content, file) = match (&refusal, file) {
             (Some(_), _) => (Some(String::new()), None),
             (None, Some(bytes)) => (None, Some(bytes)),
@@ -407,27 +454,21 @@ impl Follower {
         Ok(made)
     }
 
-    /// Two rows may have one value in the column for the URI: then all but one have the key behind it.
-    fn make_uris_unique(&self, inserted: &mut [NewRow], updated: &mut [NewRow]) -> Result<()> {
-        if self.source.definition.uri.is_none() {
-            return Ok(());
+    /// A URI that no other row's document can have, said without a look at the others: a reader must not learn from
+    /// it what they hold.
+    fn uri(&self, value: Option<String>, key: &str) -> String {
+        let (definition, table) = (&self.source.definition, &self.source.relation.full_name);
+        if definition.uri.is_none() {
+            return format!("{table}/{key}");
         }
-        let name = |row: &NewRow| {
-            if row.owner == self.owner { self.name.clone() } else { format!("{}/{}", self.owner, self.name) }
-        };
-        let asked: Vec<(String, String, String, Id)> = inserted
-            .iter()
-            .chain(updated.iter())
-            .map(|row| (name(row), row.owner.clone(), row.uri.clone(), row.document))
-            .collect();
-        let mut taken: HashSet<(String, String)> = attached_row::taken_uris(&asked)?.into_iter().collect();
-        for row in inserted.iter_mut().chain(updated) {
-            if !taken.insert((row.owner.clone(), row.uri.clone())) {
-                row.uri = format!("{}#{}", row.uri, row.key);
-                taken.insert((row.owner.clone(), row.uri.clone()));
-            }
+        // So that the last # is ours: these are encoded, the quote because a table's name may hold a #.
+        let key = key.replace('%', "%25").replace('#', "%23").replace('"', "%22");
+        let own = format!("{table}/");
+        match value {
+            Some(value) if definition.is_uri_unique && !value.starts_with(&own) => value,
+            Some(value) => format!("{value}#{key}"),
+            None => own + &key,
         }
-        Ok(())
     }
 }
 

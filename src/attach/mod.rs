@@ -12,7 +12,9 @@ mod visible;
 pub(crate) use capture::note_statement;
 pub(crate) use define::{Wishes, attach, detach};
 pub(crate) use follow::{clean_up, fail, step};
-pub(crate) use visible::{Access, Named, Visibility, access, is_domain_readable, is_source_readable};
+pub(crate) use visible::{
+    Access, Named, Visibility, access, is_domain_readable, is_source_readable, readable_source,
+};
 
 use crate::pg::Oid;
 use crate::pg::{principal, transaction};

@@ -68,6 +68,12 @@ pub(crate) fn is_source_readable(visibility: &mut Visibility, collection: Id) ->
     Ok(known.is_own || known.is_readable)
 }
 
+/// The table behind an attached collection that the caller may know of.
+pub(crate) fn readable_source(visibility: &mut Visibility, collection: Id) -> Result<Option<Oid>> {
+    let known = visibility.collection(collection)?;
+    Ok(known.source.filter(|_| known.is_own || known.is_readable))
+}
+
 /// Whether the caller may know of a domain of an attached collection.
 pub(crate) fn is_domain_readable(
     visibility: &mut Visibility,
@@ -97,6 +103,7 @@ pub(crate) struct Visibility {
 
 #[derive(Clone, Copy)]
 struct KnownCollection {
+    source: Option<Oid>,
     is_own: bool,
     is_readable: bool,
     has_owners: bool,
@@ -140,13 +147,14 @@ fn known_collection(collection: Id) -> Result<KnownCollection> {
         ))
     })?;
     let has_owners = attachment.as_ref().is_some_and(|a| a.definition.has_owners());
+    let source = attachment.as_ref().and_then(|a| a.source);
     let mut is_readable = false;
     if let Some(attachment) = attachment.filter(|_| !is_own)
-        && let Some(source) = found(attachment.source, &attachment.origin, &attachment.definition)?
+        && let Some(found) = found(attachment.source, &attachment.origin, &attachment.definition)?
     {
-        is_readable = relation::rights(source.relation.oid, &source.definition.read_columns())?.can_read;
+        is_readable = relation::rights(found.relation.oid, &found.definition.read_columns())?.can_read;
     }
-    Ok(KnownCollection { is_own, is_readable, has_owners })
+    Ok(KnownCollection { source, is_own, is_readable, has_owners })
 }
 
 /// The table with its columns, if it can still be read as it was attached.
@@ -222,6 +230,10 @@ impl Guard {
         let Some(source) = found(table, &attachment.origin, &attachment.definition)? else {
             return Ok((Access::Closed, NONE, None));
         };
+        // A key of a hidden row that does not read as its column's new type would be shown by the error.
+        if source.definition.key_types != attachment.definition.key_types {
+            return Ok((Access::Closed, NONE, None));
+        }
         // Who has passed a table on does not trust its new owner by that.
         if must_own_table && !relation::acts_as(source.relation.owner)? {
             return Ok((Access::Closed, NONE, None));

@@ -128,9 +128,6 @@ pub(crate) fn insert(collection: Id, collection_owner: &str, name: &str, rows: &
     if rows.is_empty() {
         return Ok(());
     }
-    let written = |row: &NewRow| {
-        if row.owner == collection_owner { name.to_owned() } else { format!("{collection_owner}/{name}") }
-    };
     spi::run(
         "INSERT INTO rag.document (domain_id, id, collection, owner, title, uri, media_type, content, file, metadata, sha256,
                                    status, error, chunks)
@@ -143,7 +140,7 @@ pub(crate) fn insert(collection: Id, collection_owner: &str, name: &str, rows: &
         vec![
             column(rows, |r| uuid(r.domain)),
             column(rows, |r| uuid(r.document)),
-            column(rows, written),
+            column(rows, |r| name_for(r, collection_owner, name)),
             column(rows, |r| r.owner.clone()),
             column(rows, |r| r.title.clone()),
             column(rows, |r| Some(r.uri.clone())),
@@ -213,19 +210,41 @@ pub(crate) fn delete(rows: &[(Id, Id)]) -> Result<()> {
     spi::run("DELETE FROM rag.attached_row WHERE domain_id = ANY ($1) AND document_id = ANY ($2)", args())
 }
 
-/// Those of the URIs that other documents of the collection's owners have: (owner, uri).
-pub(crate) fn taken_uris(rows: &[(String, String, String, Id)]) -> Result<Vec<(String, String)>> {
-    spi::write(
-        "SELECT d.owner, d.uri FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[]) n (collection, owner, uri, id)
-         JOIN rag.document d ON d.collection = n.collection AND d.owner = n.owner AND d.uri = n.uri AND d.id <> n.id",
-        vec![
-            rows.iter().map(|r| r.0.clone()).collect::<Vec<_>>().into(),
-            rows.iter().map(|r| r.1.clone()).collect::<Vec<_>>().into(),
-            rows.iter().map(|r| r.2.clone()).collect::<Vec<_>>().into(),
-            uuids(rows.iter().map(|r| r.3)).into(),
-        ],
-        |row| Ok((row.require(1)?, row.require(2)?)),
+/// Deletes documents by the keys of their rows, also where one of the two is missing.
+pub(crate) fn delete_keys(collection: Id, keys: &[String]) -> Result<()> {
+    spi::run(
+        "WITH gone AS (DELETE FROM rag.attached_row WHERE collection_id = $1 AND key = ANY ($2) RETURNING domain_id, document_id)
+         DELETE FROM rag.document d USING gone WHERE d.domain_id = gone.domain_id AND d.id = gone.document_id",
+        vec![uuid(collection).into(), keys.to_vec().into()],
     )
+}
+
+/// Takes the URIs of these rows from other documents of the collection: no other row has one of them now, so what
+/// has it is of a row that was changed, and is to be written anew even if that is changed back.
+pub(crate) fn release_uris(collection_owner: &str, name: &str, rows: &[NewRow]) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    spi::run(
+        "WITH released AS (
+             UPDATE rag.document d SET uri = NULL
+             FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[]) n (collection, owner, uri, id)
+             WHERE d.collection = n.collection AND d.owner = n.owner AND d.uri = n.uri AND d.id <> n.id
+             RETURNING d.domain_id, d.id)
+         UPDATE rag.attached_row r SET sha256 = '', row_version = '' FROM released
+         WHERE r.domain_id = released.domain_id AND r.document_id = released.id",
+        vec![
+            column(rows, |r| name_for(r, collection_owner, name)),
+            column(rows, |r| r.owner.clone()),
+            column(rows, |r| Some(r.uri.clone())),
+            column(rows, |r| uuid(r.document)),
+        ],
+    )
+}
+
+/// A collection's name as the owner of a row writes it.
+fn name_for(row: &NewRow, collection_owner: &str, name: &str) -> String {
+    if row.owner == collection_owner { name.to_owned() } else { format!("{collection_owner}/{name}") }
 }
 
 /// The row behind a document, under the active snapshot.

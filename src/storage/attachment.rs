@@ -217,6 +217,11 @@ pub(crate) fn forget_changes(collection: Id, changes: &[Id]) -> Result<()> {
     )
 }
 
+/// Forgets all changes that were noted.
+pub(crate) fn forget_all_changes(collection: Id) -> Result<()> {
+    spi::run("DELETE FROM rag.attached_change WHERE collection_id = $1", vec![uuid(collection).into()])
+}
+
 /// Sets where a range begins that was looked at in part.
 pub(crate) fn shorten_range(collection: Id, change: Id, from: i64) -> Result<()> {
     spi::run(

@@ -19,9 +19,15 @@ pub(crate) struct Column {
 pub(crate) struct Definition {
     /// Empty: rows are told apart by what is in them.
     pub(crate) key: Vec<Column>,
+    /// OIDs of the types that all stored keys are texts of; empty while that is not sure.
+    #[serde(default)]
+    pub(crate) key_types: Vec<u32>,
     pub(crate) content: Vec<Column>,
     pub(crate) title: Option<Column>,
     pub(crate) uri: Option<Column>,
+    /// Whether a unique index keeps the column for the URI free of duplicates.
+    #[serde(default)]
+    pub(crate) is_uri_unique: bool,
     pub(crate) metadata: Vec<Column>,
     /// A document as bytes, instead of content.
     pub(crate) file: Option<Column>,

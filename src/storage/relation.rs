@@ -51,8 +51,12 @@ pub(crate) fn relation(oid: Oid) -> Result<Option<Relation>> {
 pub(crate) struct Attribute {
     pub(crate) number: i16,
     pub(crate) name: String,
-    /// Type with its schema.
+    /// Type, of a domain the one below it.
+    pub(crate) base_type: Oid,
+    /// Name of that with its schema.
     pub(crate) type_name: String,
+    /// Whether a text of a value can be read as one for ever: not a name, as of an enum's label or a regclass.
+    pub(crate) is_readable_for_ever: bool,
     /// `pg_type.typcategory`: `S` is text.
     pub(crate) category: String,
     pub(crate) is_not_null: bool,
@@ -64,21 +68,32 @@ pub(crate) struct Attribute {
 /// The columns of a relation, by number.
 pub(crate) fn attributes(oid: Oid) -> Result<Vec<Attribute>> {
     spi::write(
-        "SELECT a.attnum, a.attname::text, format('%I.%I', n.nspname, t.typname), t.typcategory::text, a.attnotnull,
+        "SELECT a.attnum, a.attname::text, b.oid, format('%I.%I', n.nspname, b.typname),
+                CASE WHEN b.oid < 16384 THEN b.typname NOT LIKE 'reg%' ELSE b.typtype = 'b' AND b.typcategory <> 'A' END,
+                t.typcategory::text, a.attnotnull,
                 t.oid = ANY ('{bool,int2,int4,int8,text,varchar,bpchar,uuid,numeric,json,jsonb}'::regtype[]),
                 t.oid = 'bytea'::regtype
-         FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_namespace n ON n.oid = t.typnamespace
+         FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+         JOIN pg_type b ON b.oid = CASE t.typtype WHEN 'd' THEN (
+             WITH RECURSIVE below (oid) AS (
+                 SELECT t.typbasetype UNION ALL
+                 SELECT d.typbasetype FROM below JOIN pg_type d ON d.oid = below.oid AND d.typtype = 'd')
+             SELECT below.oid FROM below JOIN pg_type d ON d.oid = below.oid AND d.typtype <> 'd')
+             ELSE t.oid END
+         JOIN pg_namespace n ON n.oid = b.typnamespace
          WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
         vec![oid.into()],
         |row| {
             Ok(Attribute {
                 number: row.require(1)?,
                 name: row.require(2)?,
-                type_name: row.require(3)?,
-                category: row.require(4)?,
-                is_not_null: row.require(5)?,
-                is_plain: row.require(6)?,
-                is_bytea: row.require(7)?,
+                base_type: row.require(3)?,
+                type_name: row.require(4)?,
+                is_readable_for_ever: row.require(5)?,
+                category: row.require(6)?,
+                is_not_null: row.require(7)?,
+                is_plain: row.require(8)?,
+                is_bytea: row.require(9)?,
             })
         },
     )
@@ -133,6 +148,18 @@ pub(crate) fn unique_indexes(oid: Oid) -> Result<Vec<Vec<IndexColumn>>> {
         }
     }
     Ok(indexes.into_iter().map(|(_, columns)| columns).collect())
+}
+
+/// Whether no two rows can have one value in a column, not even within a transaction.
+pub(crate) fn is_unique(oid: Oid, column: i16) -> Result<bool> {
+    let found = spi::write_one(
+        "SELECT EXISTS (SELECT FROM pg_index i
+                        WHERE i.indrelid = $1 AND i.indisunique AND i.indisvalid AND i.indimmediate
+                          AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnkeyatts = 1 AND i.indkey[0] = $2)",
+        vec![oid.into(), column.into()],
+        |row| row.require(1),
+    )?;
+    Ok(found.unwrap_or(false))
 }
 
 /// Numbers of the columns by which rows are told apart: of the first unique index without nullable columns.

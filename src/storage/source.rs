@@ -4,7 +4,7 @@
 //! Every name is written with its schema, so these statements mean the same under any search path.
 
 use super::attachment::{Column, Definition};
-use super::relation::{Attribute, IndexColumn, Relation, attributes, unique_indexes};
+use super::relation::{Attribute, IndexColumn, Relation, attributes, is_unique, unique_indexes};
 use crate::error::{Error, Result};
 use crate::pg::{elevation, spi, transition};
 use pgrx::JsonB;
@@ -15,6 +15,8 @@ struct KeyColumn {
     name: String,
     quoted: String,
     type_name: String,
+    /// Whether a stored key is compared as its text.
+    is_by_text: bool,
     index: IndexColumn,
 }
 
@@ -51,7 +53,7 @@ pub(crate) fn resolve(
         (column.number, column.name) = (found.number, found.name.clone());
     }
     let attribute = |column: &Column| attributes.iter().find(|a| a.number == column.number);
-    let mut key = Vec::new();
+    let (mut key, mut key_types) = (Vec::new(), Vec::new());
     if !definition.key.is_empty() {
         let wanted: Vec<i16> = definition.key.iter().map(|c| c.number).collect();
         let has = |columns: &Vec<IndexColumn>| {
@@ -73,10 +75,17 @@ pub(crate) fn resolve(
                 name: column.name.clone(),
                 quoted: quoted(&column.name),
                 type_name: found.type_name.clone(),
+                is_by_text: !found.is_readable_for_ever,
                 index: compared.clone(),
             });
+            key_types.push(found.base_type.to_u32());
         }
     }
+    definition.key_types = key_types;
+    definition.is_uri_unique = match &definition.uri {
+        Some(column) => is_unique(relation.oid, column.number)?,
+        None => false,
+    };
     let used = definition.used();
     let text = |column: &&Column| {
         let name = quoted(&column.name);
@@ -187,7 +196,10 @@ impl Source {
             .key
             .iter()
             .enumerate()
-            .map(|(i, k)| format!("t.{} {} h.k{i}::{}", k.quoted, k.index.equal, k.type_name))
+            .map(|(i, k)| match k.is_by_text {
+                true => format!("pg_catalog.format('%s', t.{}) OPERATOR(pg_catalog.=) h.k{i}", k.quoted),
+                false => format!("t.{} {} h.k{i}::{}", k.quoted, k.index.equal, k.type_name),
+            })
             .collect();
         if tests.is_empty() {
             tests.push(format!("pg_catalog.encode({}, 'hex') OPERATOR(pg_catalog.=) h.k0", self.sha256()));
@@ -243,6 +255,17 @@ impl Source {
             k.index.greater,
             self.after(at + 1)
         )
+    }
+
+    /// Which of these keys rows have, by their texts alone: they may be of other columns or types. Reads the whole
+    /// table. As the owner.
+    pub(crate) fn present(&self, keys: &[&Key]) -> Result<Vec<usize>> {
+        let mut by_text = self.clone();
+        by_text.key.iter_mut().for_each(|column| column.is_by_text = true);
+        let sql = format!("SELECT h.n FROM {}", by_text.matched(&[]));
+        self.with_plain_text(|| {
+            spi::write(&sql, self.key_args(keys), |row| Ok(row.require::<i64>(1)? as usize - 1))
+        })
     }
 
     /// The next keys of a range of whole numbers. As the owner.

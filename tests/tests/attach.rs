@@ -6,6 +6,8 @@
 mod copies;
 #[path = "attach/following.rs"]
 mod following;
+#[path = "attach/leaks.rs"]
+mod leaks;
 #[path = "attach/random.rs"]
 mod random;
 #[path = "attach/rights.rs"]

@@ -5,7 +5,7 @@ use rag_tests::{Database, Session, wait_until};
 use std::time::Duration;
 
 /// A table of ann's, and bob who may use rag_ext.
-fn owner_and_reader(database: &Database<'_>) -> (Session, Session, String) {
+pub(super) fn owner_and_reader(database: &Database<'_>) -> (Session, Session, String) {
     let [ann, bob] = ["ann", "bob"].map(|name| database.role(name));
     database.admin().run(&format!("GRANT CREATE ON SCHEMA public TO {ann}"));
     let mut owner = database.connect(&ann);
@@ -101,9 +101,8 @@ fn hidden_rows_leave_no_trace_in_scores_or_counts() {
     let after: Vec<_> =
         ["keyword", "vector", "hybrid"].iter().map(|mode| reader.rows(&search(mode))).collect();
     assert_eq!(before, after);
-    let status = reader.rows("SELECT rows, done FROM rag.attachment_status");
-    // He has not taken it into his searches, so no policy of ann's is asked for him.
-    assert_eq!(status, [["0", "0"].map(|text| Some(text.to_owned()))]);
+    // How far the work has come says how many rows there are.
+    assert_eq!(reader.count("SELECT count(*) FROM rag.attachment_status"), 0);
 }
 
 #[test]
