@@ -1,10 +1,10 @@
 //! The keyword arm: BM25 over the segments of the caller's domains, in the call's snapshot.
 
 use super::scope::Scope;
-use super::segment_cache;
+use super::{by_row, segment_cache};
 use crate::error::{Error, Result};
 use crate::storage::segment::SegmentHeader;
-use crate::storage::{Id, chunk, is_attached, segment};
+use crate::storage::{Id, is_attached, segment};
 use rag_bm25::{Language, Marker, Query, Segment};
 use rag_core::answer::snippet::snippet;
 use rag_core::fuse::Ranked;
@@ -26,7 +26,9 @@ impl OpenSegments {
 /// Opens the segments of a scope. Statistics are those of exactly these.
 pub(crate) fn segments(scope: &Scope) -> Result<OpenSegments> {
     let (attached, ordinary): (Vec<Id>, Vec<Id>) = scope.ids().into_iter().partition(|id| is_attached(*id));
-    let headers = segment::list(&ordinary)?;
+    let may_hide_rows = scope.may_hide_rows();
+    let (whole, in_part) = if may_hide_rows { (Vec::new(), ordinary) } else { (ordinary, Vec::new()) };
+    let headers = segment::list(&whole)?;
     let mut groups: Vec<(Language, Vec<Segment>)> = Vec::new();
     let mut entries = 0;
     let mut add = |language: Language, count: u32, open: Segment| {
@@ -39,7 +41,8 @@ pub(crate) fn segments(scope: &Scope) -> Result<OpenSegments> {
     for (header, open) in headers.iter().zip(segment_cache::open_all(&headers)?) {
         add(language_of(header)?, header.entries, open);
     }
-    for open in super::attached::segments(&attached)? {
+    let of_attached = by_row::segments_of_attached(&attached, may_hide_rows)?;
+    for open in by_row::segments(&in_part)?.into_iter().chain(of_attached) {
         add(open.language(), open.len(), open);
     }
     Ok(OpenSegments { groups, entries })
@@ -89,7 +92,7 @@ pub(crate) fn search_live(
         let hits = search(segments, query, asked, allowed)?;
         let exhausted = hits.len() < asked;
         let ids: Vec<Id> = hits.iter().map(|h| h.id).collect();
-        let alive: HashSet<Id> = chunk::existing(&scope.ids(), &ids)?.into_iter().collect();
+        let alive = scope.visible(&ids)?;
         let live: Vec<Ranked> = hits.into_iter().filter(|h| alive.contains(&h.id)).take(limit).collect();
         if live.len() >= limit || exhausted {
             return Ok(live);

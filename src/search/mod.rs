@@ -3,7 +3,7 @@
 //! Everything is read under one snapshot and the caller's policies. An arm that fails is reported, never
 //! hidden; the result then comes from what is left.
 
-mod attached;
+mod by_row;
 pub(crate) mod diagnostics;
 pub(crate) mod keyword;
 pub(crate) mod options;
@@ -16,7 +16,7 @@ pub(crate) use segment_cache::remove_stale_files;
 
 use crate::error::Result;
 use crate::storage::chunk::{self, ShownChunk};
-use crate::storage::{Id, metadata};
+use crate::storage::{Id, document, metadata};
 use diagnostics::Stages;
 use options::{Fusion, Mode, SearchOptions};
 use rag_core::filter::Filter;
@@ -66,7 +66,10 @@ pub(crate) fn search(scope: &Scope, request: &SearchRequest<'_>) -> Result<Searc
         None => None,
         Some(filter) => {
             let watch = stages.start("filter");
-            let documents = metadata::matching_documents(&scope.ids(), filter)?;
+            let mut documents = metadata::matching_documents(&scope.ids(), filter)?;
+            if scope.may_hide_rows() {
+                documents = document::visible(&scope.ids(), &documents)?;
+            }
             let chunks: HashSet<Id> =
                 chunk::ids_of_documents(&scope.ids(), &documents)?.into_iter().collect();
             stages.done(watch, documents.len(), chunks.len());
@@ -175,7 +178,7 @@ fn arms(
 }
 
 /// The nearest chunks that the caller sees. Of an attached table a row may be gone or changed, and hidden, whose
-/// embedding is still there.
+/// embedding is still there; and policies that an administrator adds may hide a document and not its embeddings.
 fn vector_live(
     scope: &Scope,
     query: &str,
@@ -186,12 +189,12 @@ fn vector_live(
     let mut asked = limit;
     loop {
         let mut found = vector::search(scope, query, asked, visible, documents)?;
-        if !scope.has_attached() {
+        if !scope.has_attached() && !scope.may_hide_rows() {
             return Ok(found);
         }
         let exhausted = found.hits.len() < asked;
         let ids: Vec<Id> = found.hits.iter().map(|hit| hit.id).collect();
-        let seen: HashSet<Id> = chunk::existing(&scope.ids(), &ids)?.into_iter().collect();
+        let seen = scope.visible(&ids)?;
         found.hits.retain(|hit| seen.contains(&hit.id));
         if found.hits.len() >= limit || exhausted {
             found.hits.truncate(limit);

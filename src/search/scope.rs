@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::ingest::target::{DEFAULT_COLLECTION, missing, split_name};
 use crate::pg::{principal, server};
 use crate::storage::collection::{self, VisibleDomain};
-use crate::storage::{Id, is_attached};
-use std::collections::HashMap;
+use crate::storage::{Id, chunk, is_attached};
+use std::collections::{HashMap, HashSet};
 
 /// Domains to search, all visible to the caller.
 pub(crate) struct Scope {
@@ -72,6 +72,21 @@ impl Scope {
     /// Whether there is an attached table among the domains.
     pub(crate) fn has_attached(&self) -> bool {
         self.domains.iter().any(|d| is_attached(d.id))
+    }
+
+    /// Whether somebody who sees a domain may not see all of its rows: policies that an administrator has added.
+    pub(crate) fn may_hide_rows(&self) -> bool {
+        self.domains.iter().any(|d| d.may_hide_rows) && !server::user_is_superuser()
+    }
+
+    /// Those of the chunks that the caller sees.
+    pub(crate) fn visible(&self, chunks: &[Id]) -> Result<HashSet<Id>> {
+        let domains = self.ids();
+        let visible = match self.may_hide_rows() {
+            true => chunk::showable(&domains, chunks)?,
+            false => chunk::existing(&domains, chunks)?,
+        };
+        Ok(visible.into_iter().collect())
     }
 
     /// Ids of the domains.

@@ -242,6 +242,31 @@ pub(crate) fn existing(domains: &[Id], ids: &[Id]) -> Result<Vec<Id>> {
     )
 }
 
+/// Those of the ids that are chunks of the domains, and visible with their section and document. Policies that an
+/// administrator adds may hide one of these and not the others.
+pub(crate) fn showable(domains: &[Id], ids: &[Id]) -> Result<Vec<Id>> {
+    spi::read(
+        "SELECT c.id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
+         JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
+         JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
+         WHERE c.domain_id = ANY ($1)",
+        vec![uuids(domains.iter().copied()).into(), uuids(ids.iter().copied()).into()],
+        |row| row.require::<Uuid>(1).map(id),
+    )
+}
+
+/// [`showable`] of all chunks of domains.
+pub(crate) fn showable_of_domains(domains: &[Id]) -> Result<Vec<Id>> {
+    spi::read(
+        "SELECT c.id FROM rag.chunk c
+         JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
+         JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
+         WHERE c.domain_id = ANY ($1)",
+        vec![uuids(domains.iter().copied()).into()],
+        |row| row.require::<Uuid>(1).map(id),
+    )
+}
+
 /// A chunk as it is shown.
 #[derive(Debug, Clone)]
 pub(crate) struct ShownChunk {

@@ -22,6 +22,8 @@ pub(crate) struct VisibleDomain {
     pub(crate) is_own_domain: bool,
     /// Whether the caller has taken it into unnamed searches.
     pub(crate) is_accepted: bool,
+    /// Whether an administrator has added policies that may hide some of its rows.
+    pub(crate) may_hide_rows: bool,
 }
 
 /// Domains that the caller may see by his principals, also where he is a superuser; `everything` is for
@@ -35,7 +37,12 @@ pub(crate) fn visible_domains(everything: bool, name: Option<&str>) -> Result<Ve
                 c.owner = ANY ($1) AND rag.is_current(c.owner, c.owner_role),
                 d.owner = ANY ($1) AND rag.is_current(d.owner, d.owner_role),
                 d.id IN (SELECT a.domain_id FROM rag.accepted_collection a
-                         WHERE a.principal = ANY ($1) AND rag.is_current(a.principal, a.principal_role))
+                         WHERE a.principal = ANY ($1) AND rag.is_current(a.principal, a.principal_role)),
+                (SELECT EXISTS (
+                    SELECT FROM pg_policy p
+                    WHERE p.polrelid = ANY ('{rag.document,rag.section,rag.chunk,rag.embedding}'::regclass[])
+                      AND NOT p.polpermissive AND p.polcmd IN ('r', '*')
+                      AND p.polname <> ALL ('{document_attached_read,section_attached_read,chunk_attached_read,embedding_attached}'::name[])))
          FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id
          WHERE $2
             OR (d.owner = ANY ($1) AND rag.is_current(d.owner, d.owner_role))
@@ -60,6 +67,7 @@ pub(crate) fn visible_domains(everything: bool, name: Option<&str>) -> Result<Ve
                 is_own: row.require(7)?,
                 is_own_domain: row.require(8)?,
                 is_accepted: row.require(9)?,
+                may_hide_rows: row.require(10)?,
             };
             Ok((domain, Some(visible)))
         },

@@ -1,6 +1,6 @@
 //! Documents: what callers write, and what the workers read and complete.
 
-use super::{Id, id, uuid};
+use super::{Id, id, uuid, uuids};
 use crate::error::Result;
 use crate::pg::spi;
 use pgrx::{JsonB, Uuid};
@@ -44,6 +44,15 @@ pub(crate) fn upsert(new: &NewDocument<'_>) -> Result<Option<Id>> {
         |row| row.require::<Uuid>(1),
     )?;
     Ok(changed.map(id))
+}
+
+/// Those of the documents that the caller sees.
+pub(crate) fn visible(domains: &[Id], documents: &[Id]) -> Result<Vec<Id>> {
+    spi::read(
+        "SELECT id FROM rag.document WHERE domain_id = ANY ($1) AND id = ANY ($2)",
+        vec![uuids(domains.iter().copied()).into(), uuids(documents.iter().copied()).into()],
+        |row| row.require::<Uuid>(1).map(id),
+    )
 }
 
 /// The document of this key, if the caller sees one.

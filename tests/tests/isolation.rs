@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "isolation/added_policies.rs"]
+mod added_policies;
 #[path = "isolation/estimates.rs"]
 mod estimates;
 #[path = "isolation/gateways.rs"]

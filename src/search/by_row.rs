@@ -1,8 +1,9 @@
-//! Keyword segments of attached tables, of which a caller may see some rows and not others.
+//! Keyword segments where a caller may see some rows and not others: of attached tables, and of all domains where an
+//! administrator has added policies of his own.
 //!
-//! A segment's dictionary and counts are about all rows, so its policies show it to nobody. It is opened here for
-//! those who see all rows. For others it is made anew of the chunks that they see, whose statistics are then theirs
-//! alone; that takes time with the number of rows, not of hits.
+//! A segment's dictionary and counts are about all rows. It is opened as it is for those who see all rows. For others it
+//! is made anew of the chunks that they see, whose statistics are then theirs alone; that takes time with the number of
+//! rows, not of hits.
 
 use super::segment_cache;
 use crate::attach::{self, Access};
@@ -13,17 +14,28 @@ use rag_bm25::Segment;
 use std::collections::HashSet;
 
 /// Segments of attached domains, as far as the caller sees them. He must have been found to see the domains.
-pub(super) fn segments(domains: &[Id]) -> Result<Vec<Segment>> {
+pub(super) fn segments_of_attached(domains: &[Id], may_hide_rows: bool) -> Result<Vec<Segment>> {
     let mut open = Vec::new();
     for (domain, access) in attach::access(domains)? {
         match access {
             Access::Closed => {}
+            Access::Open | Access::ByRow if may_hide_rows => open.extend(segments(&[domain])?),
             Access::Open => open.extend(all(domain)?),
             Access::ByRow => {
                 let seen: HashSet<Id> = chunk::ids_of_domains(&[domain])?.into_iter().collect();
                 open.extend(restricted(&all(domain)?, &seen)?);
             }
         }
+    }
+    Ok(open)
+}
+
+/// Segments of the chunks that the caller sees, of any domains. He must have been found to see the domains.
+pub(super) fn segments(domains: &[Id]) -> Result<Vec<Segment>> {
+    let mut open = Vec::new();
+    for domain in domains {
+        let seen: HashSet<Id> = chunk::showable_of_domains(&[*domain])?.into_iter().collect();
+        open.extend(restricted(&all(*domain)?, &seen)?);
     }
     Ok(open)
 }
