@@ -20,10 +20,10 @@ pub(super) fn segments_of_attached(domains: &[Id], may_hide_rows: bool) -> Resul
         match access {
             Access::Closed => {}
             Access::Open | Access::ByRow if may_hide_rows => open.extend(segments(&[domain])?),
-            Access::Open => open.extend(all(domain)?),
+            Access::Open => open.extend(all(&[domain])?),
             Access::ByRow => {
                 let seen: HashSet<Id> = chunk::ids_of_domains(&[domain])?.into_iter().collect();
-                open.extend(restricted(&all(domain)?, &seen)?);
+                open.extend(restricted(&all(&[domain])?, &seen)?);
             }
         }
     }
@@ -32,16 +32,15 @@ pub(super) fn segments_of_attached(domains: &[Id], may_hide_rows: bool) -> Resul
 
 /// Segments of the chunks that the caller sees, of any domains. He must have been found to see the domains.
 pub(super) fn segments(domains: &[Id]) -> Result<Vec<Segment>> {
-    let mut open = Vec::new();
-    for domain in domains {
-        let seen: HashSet<Id> = chunk::showable_of_domains(&[*domain])?.into_iter().collect();
-        open.extend(restricted(&all(*domain)?, &seen)?);
+    if domains.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(open)
+    let seen: HashSet<Id> = chunk::showable_of_domains(domains)?.into_iter().collect();
+    restricted(&all(domains)?, &seen)
 }
 
-fn all(domain: Id) -> Result<Vec<Segment>> {
-    elevated(|| segment_cache::open_all(&segment::list(&[domain])?))
+fn all(domains: &[Id]) -> Result<Vec<Segment>> {
+    elevated(|| segment_cache::open_all(&segment::list(domains)?))
 }
 
 /// One segment per language, of the entries that the caller sees.
