@@ -1,6 +1,7 @@
-//! Tables by OID: holding them still while they are looked at.
+//! Tables: holding them still while they are looked at, and the policies that they have.
 
 use pgrx::pg_sys;
+use std::ffi::CStr;
 
 /// Locks a table against ALTER and DROP until the transaction ends; `false` if there is none of this OID.
 ///
@@ -15,5 +16,33 @@ pub(crate) fn lock_shared(table: pg_sys::Oid) -> bool {
             pg_sys::UnlockRelationOid(table, mode);
         }
         exists
+    }
+}
+
+/// Whether a table has a restrictive policy for SELECT that is not among these. Asked of the relation cache, which is
+/// kept up to date by the messages that every statement takes in: a query would cost more than a search's own.
+pub(crate) fn has_restrictive_policy(schema: &CStr, table: &CStr, known: &[&CStr]) -> bool {
+    // SAFETY: catalog look-ups within a transaction. The relation is held until it is closed, and nothing in between
+    // raises an error; its policies, with their names, belong to it.
+    unsafe {
+        let schema = pg_sys::get_namespace_oid(schema.as_ptr(), true);
+        let oid = pg_sys::get_relname_relid(table.as_ptr(), schema);
+        let relation = pg_sys::RelationIdGetRelation(oid);
+        if relation.is_null() {
+            return false;
+        }
+        let security = (*relation).rd_rsdesc;
+        let mut found = false;
+        if !security.is_null() && !(*security).policies.is_null() {
+            let policies = &*(*security).policies;
+            for cell in std::slice::from_raw_parts(policies.elements, policies.length as usize) {
+                let policy = &*cell.ptr_value.cast::<pg_sys::RowSecurityPolicy>();
+                let is_for_select = matches!(policy.polcmd as u8, b'r' | b'*');
+                let name = CStr::from_ptr(policy.policy_name);
+                found |= !policy.permissive && is_for_select && !known.contains(&name);
+            }
+        }
+        pg_sys::RelationClose(relation);
+        found
     }
 }

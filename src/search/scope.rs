@@ -12,6 +12,7 @@ use std::collections::{HashMap, HashSet};
 /// Domains to search, all visible to the caller.
 pub(crate) struct Scope {
     domains: Vec<VisibleDomain>,
+    may_hide_rows: bool,
     /// While this lives, the caller has named the domains.
     _named: Option<Named>,
 }
@@ -27,7 +28,7 @@ impl Scope {
             // That somebody says of his rows that they are the caller's is no reason to run his policies.
             let is_own = |d: &VisibleDomain| d.is_own || d.is_own_domain && !is_attached(d.id);
             domains.retain(|d| everything || is_own(d) || d.is_accepted);
-            return Ok(Self { domains, _named: None });
+            return Ok(Self { domains, may_hide_rows: may_hide_rows(), _named: None });
         };
         let (owner, bare) = split_name(name)?;
         let mut domains = collection::visible_domains(everything, Some(bare))?;
@@ -51,7 +52,7 @@ impl Scope {
     /// Domains of a collection that was named.
     fn of(domains: Vec<VisibleDomain>) -> Self {
         let named = Named::enter(domains.iter().map(|d| d.id).filter(|id| is_attached(*id)).collect());
-        Self { domains, _named: Some(named) }
+        Self { domains, may_hide_rows: may_hide_rows(), _named: Some(named) }
     }
 
     /// Attached collections among those of the domains: the caller's own, or those of others.
@@ -76,13 +77,13 @@ impl Scope {
 
     /// Whether somebody who sees a domain may not see all of its rows: policies that an administrator has added.
     pub(crate) fn may_hide_rows(&self) -> bool {
-        self.domains.iter().any(|d| d.may_hide_rows) && !server::user_is_superuser()
+        self.may_hide_rows
     }
 
     /// Those of the chunks that the caller sees.
     pub(crate) fn visible(&self, chunks: &[Id]) -> Result<HashSet<Id>> {
         let domains = self.ids();
-        let visible = match self.may_hide_rows() {
+        let visible = match self.may_hide_rows {
             true => chunk::showable(&domains, chunks)?,
             false => chunk::existing(&domains, chunks)?,
         };
@@ -125,4 +126,8 @@ impl Scope {
     pub(crate) fn languages(&self) -> HashMap<Id, String> {
         self.domains.iter().map(|d| (d.id, d.language.clone())).collect()
     }
+}
+
+fn may_hide_rows() -> bool {
+    collection::may_hide_rows() && !server::user_is_superuser()
 }

@@ -4,8 +4,9 @@ use super::{Id, id, uuid};
 use crate::error::{Error, Result};
 use crate::pg::Oid;
 use crate::pg::principal::current_principals;
-use crate::pg::{call_cache, principal, spi};
+use crate::pg::{call_cache, principal, relation, spi};
 use pgrx::JsonB;
+use std::ffi::CStr;
 
 /// A domain that the caller may see, with its collection.
 #[derive(Debug, Clone)]
@@ -22,8 +23,6 @@ pub(crate) struct VisibleDomain {
     pub(crate) is_own_domain: bool,
     /// Whether the caller has taken it into unnamed searches.
     pub(crate) is_accepted: bool,
-    /// Whether an administrator has added policies that may hide some of its rows.
-    pub(crate) may_hide_rows: bool,
 }
 
 /// Domains that the caller may see by his principals, also where he is a superuser; `everything` is for
@@ -37,12 +36,7 @@ pub(crate) fn visible_domains(everything: bool, name: Option<&str>) -> Result<Ve
                 c.owner = ANY ($1) AND rag.is_current(c.owner, c.owner_role),
                 d.owner = ANY ($1) AND rag.is_current(d.owner, d.owner_role),
                 d.id IN (SELECT a.domain_id FROM rag.accepted_collection a
-                         WHERE a.principal = ANY ($1) AND rag.is_current(a.principal, a.principal_role)),
-                (SELECT EXISTS (
-                    SELECT FROM pg_policy p
-                    WHERE p.polrelid = ANY ('{rag.document,rag.section,rag.chunk,rag.embedding}'::regclass[])
-                      AND NOT p.polpermissive AND p.polcmd IN ('r', '*')
-                      AND p.polname <> ALL ('{document_attached_read,section_attached_read,chunk_attached_read,embedding_attached}'::name[])))
+                         WHERE a.principal = ANY ($1) AND rag.is_current(a.principal, a.principal_role))
          FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id
          WHERE $2
             OR (d.owner = ANY ($1) AND rag.is_current(d.owner, d.owner_role))
@@ -67,7 +61,6 @@ pub(crate) fn visible_domains(everything: bool, name: Option<&str>) -> Result<Ve
                 is_own: row.require(7)?,
                 is_own_domain: row.require(8)?,
                 is_accepted: row.require(9)?,
-                may_hide_rows: row.require(10)?,
             };
             Ok((domain, Some(visible)))
         },
@@ -77,6 +70,17 @@ pub(crate) fn visible_domains(everything: bool, name: Option<&str>) -> Result<Ve
         call_cache::remember_readable_domains(ids);
     }
     Ok(visible.into_iter().flatten().collect())
+}
+
+/// Restrictive policies of the extension's own on tables of rows.
+const OWN_POLICIES: [&CStr; 4] =
+    [c"document_attached_read", c"section_attached_read", c"chunk_attached_read", c"embedding_attached"];
+
+/// Whether an administrator has added policies that may hide some rows of a domain from those who see it.
+pub(crate) fn may_hide_rows() -> bool {
+    [c"document", c"section", c"chunk", c"embedding"]
+        .into_iter()
+        .any(|table| relation::has_restrictive_policy(c"rag", table, &OWN_POLICIES))
 }
 
 /// Ids of the domains whose rows the policies let the caller read.
