@@ -4,7 +4,7 @@ use super::call;
 use crate::error::Error;
 use crate::pg::{ErrorReport, Oid};
 use crate::pg::{principal, random};
-use crate::storage::collection;
+use crate::storage::{added_policy, collection};
 use crate::workers;
 use pgrx::prelude::*;
 
@@ -20,6 +20,7 @@ fn principals() -> Result<Vec<String>, ErrorReport> {
 
 #[pg_extern(sql = false)]
 fn readable_domain_ids() -> Result<Vec<pgrx::Uuid>, ErrorReport> {
+    added_policy::require_recorded()?;
     Ok(collection::readable_domains()?.to_vec())
 }
 

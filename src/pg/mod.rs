@@ -21,6 +21,7 @@ pub(crate) mod socket;
 pub(crate) mod spi;
 pub(crate) mod stored_jsonb;
 pub(crate) mod stored_size;
+pub(crate) mod table_watch;
 pub(crate) mod transaction;
 pub(crate) mod transition;
 pub(crate) mod utility;

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::ingest::target::{DEFAULT_COLLECTION, missing, split_name};
 use crate::pg::{principal, server};
 use crate::storage::collection::{self, VisibleDomain};
-use crate::storage::{Id, chunk, is_attached};
+use crate::storage::{Id, added_policy, chunk, is_attached};
 use std::collections::{HashMap, HashSet};
 
 /// Domains to search, all visible to the caller.
@@ -20,8 +20,9 @@ pub(crate) struct Scope {
 impl Scope {
     /// Domains of the named collection, or of the caller's own and accepted ones.
     ///
-    /// 42704: no such collection, or none that the caller may see.
+    /// 42704: no such collection, or none that the caller may see. 55000: see [`added_policy::require_recorded`].
     pub(crate) fn resolve(name: Option<&str>) -> Result<Self> {
+        added_policy::require_recorded()?;
         let everything = config::all_domains() && server::user_is_superuser();
         let Some(name) = name else {
             let mut domains = collection::visible_domains(everything, None)?;

@@ -221,8 +221,7 @@ fn a_policy_that_an_administrator_adds_holds_from_statement_to_statement() {
     let mut session = database.connect(&ann);
     session.run(&format!("SELECT rag_accept('role:{bob}', 'default')"));
     database.admin().run(
-        "CREATE POLICY only_while_shown ON rag.collection_grant AS RESTRICTIVE
-         USING (current_setting('app.shown', true) = 'yes')",
+        "SELECT rag_add_policy('rag.collection_grant', 'only_while_shown', $$current_setting('app.shown', true) = 'yes'$$)",
     );
     let mut sees = |change: &str, expected: bool| {
         session.run(change);
