@@ -121,9 +121,9 @@ fn a_restored_dump_equals_its_source_and_queues_nothing() {
     let (rows, shape) = (fingerprint(&mut admin), definitions(&mut admin));
     let found = findings(database.name(), &cluster, &roles);
 
-    for format in ["plain", "custom"] {
-        let target = format!("restored_{format}");
-        let file = cluster.file(&format!("{format}.dump"));
+    for (format, jobs) in [("plain", 1), ("custom", 1), ("custom", 4), ("custom", 8)] {
+        let target = format!("restored_{format}_{jobs}");
+        let file = cluster.file(&format!("{target}.dump"));
         cluster.call(
             cluster
                 .program("pg_dump")
@@ -139,6 +139,7 @@ fn a_restored_dump_equals_its_source_and_queues_nothing() {
             command.args(["--set", "ON_ERROR_STOP=1", "--quiet", "--dbname", &target, "--file"]).arg(&file);
         } else {
             command = cluster.program("pg_restore");
+            command.arg(format!("--jobs={jobs}"));
             command.args(["--exit-on-error", "--dbname", &target]).arg(&file);
         }
         restore(&cluster, &mut command);
@@ -182,7 +183,8 @@ fn added_policies_are_restored_or_reading_refuses() {
          CREATE FUNCTION app.is_even(text) RETURNS boolean LANGUAGE sql RETURN right($1, 1)::int % 2 = 0;
          SET search_path = app, public;
          SELECT rag_add_policy('rag.document', 'no_secrets', 'NOT EXISTS (SELECT FROM secret s WHERE s.uri = document.uri)', command => 'select');
-         SELECT rag_add_policy('rag.document', 'even', 'is_even(uri)', command => 'select', roles => '{{{bob}}}')"
+         SELECT rag_add_policy('rag.document', 'even', 'is_even(uri)', command => 'select', roles => '{{{bob}}}');
+         RESET search_path"
     ));
     let seen = |session: &mut Session, ann: &str| {
         session.column(&format!(
