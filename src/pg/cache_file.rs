@@ -37,6 +37,11 @@ pub(crate) fn map(name: &str, length: u64) -> io::Result<Option<MappedFile>> {
     unsafe { memmap2::Mmap::map(&file) }.map(|map| Some(MappedFile(map)))
 }
 
+/// All bytes of a cached file; `None` if it is not there or cannot be read.
+pub(crate) fn read(name: &str) -> Option<Vec<u8>> {
+    fs::read(path(name)).ok()
+}
+
 /// Writes a file aside, makes it durable and renames it into place. Of two that write at once one wins; their
 /// bytes are the same.
 pub(crate) fn store(name: &str, bytes: &[u8]) -> io::Result<()> {
