@@ -154,6 +154,7 @@ impl Drop for StartedWorker {
 /// What a database's owner sets for it is for his sessions, and not for those of a superuser who works in it: no
 /// function or operator of ours is to be found in his schemas, and nothing of his is to end or forbid the work.
 const OWN_SETTINGS: &[(&CStr, &CStr)] = &[
+    (c"role", c"none"),
     (c"search_path", c"pg_catalog, pg_temp"),
     (c"session_replication_role", c"origin"),
     (c"row_security", c"on"),
@@ -162,6 +163,8 @@ const OWN_SETTINGS: &[(&CStr, &CStr)] = &[
     (c"statement_timeout", c"0"),
     (c"lock_timeout", c"0"),
     (c"idle_in_transaction_session_timeout", c"0"),
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    (c"transaction_timeout", c"0"),
 ];
 
 /// Connects this worker to a database, as the bootstrap superuser, and takes the place that the launcher kept
@@ -175,7 +178,7 @@ pub(crate) fn connect(name: &'static CStr, database: u32) -> bool {
         return false;
     }
     // SAFETY: called once in this process, which was registered with access to databases. Names and values are literals
-    // of settings that every major has.
+    // of settings that this major has.
     unsafe {
         pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::Oid::from(database), pg_sys::InvalidOid, 0);
         for (name, value) in OWN_SETTINGS {
