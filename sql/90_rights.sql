@@ -95,7 +95,7 @@ BEGIN
         FROM pg_depend d
         JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
         JOIN pg_class c ON d.classid = 'pg_class'::regclass AND d.objid = c.oid
-        WHERE e.extname = 'rag_ext' AND c.relkind IN ('r', 'p', 'v') AND c.relname NOT IN ('gateway', 'added_policy', 'builtin_policy')
+        WHERE e.extname = 'rag_ext' AND c.relkind IN ('r', 'p', 'v') AND c.relname NOT IN ('gateway', 'added_policy', 'builtin_policy', 'merge_failure')
     LOOP
         EXECUTE format('%s SELECT ON %s %s %s', command, item.name, direction, grantee);
     END LOOP;

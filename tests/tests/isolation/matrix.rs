@@ -126,8 +126,8 @@ fn every_relation_shows_each_caller_exactly_his_rows() {
                 | "attachment_status" => {
                     format!("{shown} WHERE false")
                 }
-                "gateway" => {
-                    person.session.refuses("42501", "SELECT * FROM rag.gateway");
+                "gateway" | "added_policy" | "builtin_policy" | "merge_failure" => {
+                    person.session.refuses("42501", &format!("SELECT * FROM rag.{relation}"));
                     continue;
                 }
                 "metadata_rule" => format!("{shown} WHERE owner = 'public' OR owner = ANY ({owners})"),
