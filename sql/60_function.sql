@@ -112,6 +112,12 @@ CREATE FUNCTION rag_rerank_chunks(query text, chunk_ids uuid[], options jsonb DE
 COMMENT ON FUNCTION rag_rerank_chunks(text, uuid[], jsonb) IS
     'As rag_rerank, for chunks by id. Ids that do not exist or that the caller may not see are left out alike.';
 
+CREATE FUNCTION rag_vectors(chunk_ids uuid[])
+    RETURNS TABLE (chunk_id uuid, model text, vector real[])
+    AS 'MODULE_PATHNAME', 'rag_vectors_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 100 COST 1000;
+COMMENT ON FUNCTION rag_vectors(uuid[]) IS
+    'Embeddings of chunks, L2-normalised, by id: one row per chunk and model. Ids that do not exist or that the caller may not see are left out alike; rag.embedding itself is for superusers, since distances to others'' vectors tell of their texts. Errors: 22004 null, 54000 more than 10000 ids.';
+
 -- Answers ---------------------------------------------------------------------------------------------
 
 CREATE FUNCTION rag_answer(

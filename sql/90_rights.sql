@@ -93,7 +93,7 @@ BEGIN
         FROM pg_depend d
         JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
         JOIN pg_class c ON d.classid = 'pg_class'::regclass AND d.objid = c.oid
-        WHERE e.extname = 'rag_ext' AND c.relkind IN ('r', 'p', 'v') AND c.relname <> 'gateway'
+        WHERE e.extname = 'rag_ext' AND c.relkind IN ('r', 'p', 'v') AND c.relname <> ALL (ARRAY['gateway', 'embedding', 'space'])
     LOOP
         EXECUTE format('%s SELECT ON %s %s %s', command, item.name, direction, grantee);
     END LOOP;

@@ -8,6 +8,7 @@ use crate::ingest::process::collection_chunking;
 use crate::ingest::target::{self, new_collection};
 use crate::pg::ErrorReport;
 use crate::pg::{elevation, principal, server};
+use crate::rights;
 use crate::storage::collection::{self, Collection};
 use crate::storage::{Id, is_attached, uuid};
 use pgrx::prelude::*;
@@ -172,7 +173,7 @@ fn rag_accept(owner: Option<&str>, collection: Option<&str>) -> std::result::Res
         let owner = required(owner, "owner")?;
         let name = required(collection, "collection")?;
         let me = principal::current_owner()?;
-        let found = collection::visible_domains(false, Some(name))?
+        let found = rights::visible_domains(false, Some(name))?
             .into_iter()
             .find(|d| d.collection_owner == owner && (!d.is_own_domain || is_attached(d.id) && !d.is_own));
         match found {

@@ -5,6 +5,7 @@ use super::{call, options_of, required};
 use crate::error::{Error, Result};
 use crate::ingest::{extract, target};
 use crate::pg::{ErrorReport, elevation, interrupts, principal};
+use crate::rights;
 use crate::search::scope::Scope;
 use crate::storage::{collection, metadata};
 use crate::workers;
@@ -92,7 +93,7 @@ fn rules_of(collection: &str) -> Result<Vec<RuleDefinition>> {
 fn rag_reextract(collection: Option<&str>) -> std::result::Result<i64, ErrorReport> {
     call(|| {
         let scope = Scope::resolve(collection)?;
-        let writable = collection::writable(&scope.ids())?;
+        let writable = rights::writable(&scope.ids())?;
         let queued = elevation::elevated(|| metadata::queue_extraction(&writable))?;
         if queued > 0 {
             workers::wake_at_commit();

@@ -4,7 +4,6 @@ use super::call;
 use crate::error::Error;
 use crate::pg::{ErrorReport, Oid};
 use crate::pg::{principal, random};
-use crate::storage::collection;
 use crate::workers;
 use pgrx::prelude::*;
 
@@ -16,11 +15,6 @@ fn new_id() -> Result<pgrx::Uuid, ErrorReport> {
 #[pg_extern(sql = false)]
 fn principals() -> Result<Vec<String>, ErrorReport> {
     Ok(principal::current_principals()?)
-}
-
-#[pg_extern(sql = false)]
-fn readable_domain_ids() -> Result<Vec<pgrx::Uuid>, ErrorReport> {
-    Ok(collection::readable_domains()?.to_vec())
 }
 
 #[pg_extern(sql = false)]
@@ -36,11 +30,6 @@ fn principal_role(name: &str) -> Option<Oid> {
 #[pg_extern(sql = false)]
 fn is_current(name: &str, role: Oid) -> bool {
     principal::role_of(name) == Some(role)
-}
-
-#[pg_extern(sql = false)]
-fn is_mine(name: &str, role: Oid) -> Result<bool, ErrorReport> {
-    Ok(principal::role_of(name) == Some(role) && principal::current_principals()?.iter().any(|p| p == name))
 }
 
 #[pg_extern(sql = false)]

@@ -44,6 +44,17 @@ pub(crate) fn current_owner() -> Result<String> {
     Ok(format!("role:{name}"))
 }
 
+/// Whether row-level security holds for the current user.
+pub(crate) fn is_held_to_policies() -> bool {
+    role_is_held_to_policies(current_user())
+}
+
+/// Whether row-level security holds for a role: not for superusers, nor with BYPASSRLS.
+pub(crate) fn role_is_held_to_policies(role: pg_sys::Oid) -> bool {
+    // SAFETY: look-ups in the catalog caches.
+    unsafe { !pg_sys::superuser_arg(role) && !pg_sys::has_bypassrls_privilege(role) }
+}
+
 /// Whether the current user may see what all users do together: superusers and members of `pg_monitor`.
 pub(crate) fn may_monitor() -> bool {
     // SAFETY: catalog look-up within a transaction.

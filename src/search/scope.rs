@@ -5,6 +5,7 @@ use crate::config;
 use crate::error::Result;
 use crate::ingest::target::{DEFAULT_COLLECTION, missing, split_name};
 use crate::pg::{principal, server};
+use crate::rights;
 use crate::storage::collection::{self, VisibleDomain};
 use crate::storage::{Id, chunk, is_attached};
 use std::collections::{HashMap, HashSet};
@@ -24,14 +25,14 @@ impl Scope {
     pub(crate) fn resolve(name: Option<&str>) -> Result<Self> {
         let everything = config::all_domains() && server::user_is_superuser();
         let Some(name) = name else {
-            let mut domains = collection::visible_domains(everything, None)?;
+            let mut domains = rights::visible_domains(everything, None)?;
             // That somebody says of his rows that they are the caller's is no reason to run his policies.
             let is_own = |d: &VisibleDomain| d.is_own || d.is_own_domain && !is_attached(d.id);
             domains.retain(|d| everything || is_own(d) || d.is_accepted);
             return Ok(Self { domains, may_hide_rows: may_hide_rows(), _named: None });
         };
         let (owner, bare) = split_name(name)?;
-        let mut domains = collection::visible_domains(everything, Some(bare))?;
+        let mut domains = rights::visible_domains(everything, Some(bare))?;
         domains.retain(|d| owner.is_none_or(|o| d.collection_owner == o));
         if domains.is_empty() {
             let known = !collection::named(bare, owner)?.is_empty();

@@ -23,6 +23,9 @@ mod writing;
 
 use rag_tests::Session;
 
+/// The vectors that the caller can get at; rag.embedding itself is not for him.
+const VECTORS: &str = "rag_vectors(ARRAY(SELECT id FROM rag.chunk))";
+
 /// Owners of what a search for a word that every document holds brings.
 fn owners_found(session: &mut Session) -> Vec<String> {
     session.column(

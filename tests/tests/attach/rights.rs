@@ -54,8 +54,9 @@ fn a_reader_sees_rows_by_the_tables_own_policies_and_only_when_he_names_it() {
     assert_eq!(found(&mut owner, &ann).len(), 2);
     reader.run(&format!("SELECT rag_accept('role:{ann}', 'notes')"));
     assert_eq!(reader.column("SELECT content FROM rag_search('rope')"), ["The rope bridge hangs high."]);
-    for table in ["document", "chunk", "section", "embedding", "attached_row"] {
-        assert_eq!(reader.count(&format!("SELECT count(*) FROM rag.{table}")), 1, "rag.{table}");
+    let vectors = "rag_vectors(ARRAY(SELECT id FROM rag.chunk))";
+    for table in ["rag.document", "rag.chunk", "rag.section", "rag.attached_row", vectors] {
+        assert_eq!(reader.count(&format!("SELECT count(*) FROM {table}")), 1, "{table}");
     }
     for table in ["segment", "tombstone", "attached_change"] {
         assert_eq!(reader.count(&format!("SELECT count(*) FROM rag.{table}")), 0, "rag.{table}");

@@ -1,6 +1,6 @@
 //! Gateways: one database role that speaks for many application users.
 
-use super::{assert_sees, own_something};
+use super::{VECTORS, assert_sees, own_something};
 use rag_tests::Database;
 
 #[test]
@@ -37,21 +37,17 @@ fn without_a_user_a_gateway_sees_nothing_and_writes_nothing() {
         session.run(unset);
         assert_sees(&mut session, &[]);
         for table in [
-            "chunk",
-            "section",
-            "embedding",
-            "segment",
-            "job",
-            "domain",
-            "collection",
-            "tombstone",
-            "metadata_value",
+            "rag.chunk",
+            "rag.section",
+            "rag.segment",
+            "rag.job",
+            "rag.domain",
+            "rag.collection",
+            "rag.tombstone",
+            "rag.metadata_value",
+            VECTORS,
         ] {
-            assert_eq!(
-                session.count(&format!("SELECT count(*) FROM rag.{table}")),
-                0,
-                "{unset}: rag.{table}"
-            );
+            assert_eq!(session.count(&format!("SELECT count(*) FROM {table}")), 0, "{unset}: {table}");
         }
         for sql in [
             "INSERT INTO rag.document (content) VALUES ('x')",

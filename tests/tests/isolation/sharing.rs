@@ -1,6 +1,6 @@
 //! Grants: what others may do with a collection, and what stays as if there were none.
 
-use super::{assert_sees, own_something};
+use super::{VECTORS, assert_sees, own_something};
 use rag_tests::{Database, Session};
 
 fn ingest_into(session: &mut Session, collection: &str, text: &str) -> Result<(), rag_tests::Failure> {
@@ -136,8 +136,8 @@ fn deleting_a_collection_takes_everything_and_only_its_own() {
     assert_eq!(ann.count("SELECT count(*) FROM rag.document"), 2);
     ann.run("DELETE FROM rag.collection WHERE name = 'old'");
     assert_eq!(ann.count("SELECT count(*) FROM rag.document"), 1);
-    for table in ["chunk", "section", "embedding", "segment"] {
-        assert_eq!(ann.count(&format!("SELECT count(*) FROM rag.{table}")), 1, "rag.{table}");
+    for table in ["rag.chunk", "rag.section", "rag.segment", VECTORS] {
+        assert_eq!(ann.count(&format!("SELECT count(*) FROM {table}")), 1, "{table}");
     }
     assert_eq!(bob.count("SELECT count(*) FROM rag_search('owned', 10)"), 1);
     ann.refuses("42704", "SELECT * FROM rag_search('owned', collection => 'old')");
