@@ -16,6 +16,8 @@ mod ranking;
 mod roles;
 #[path = "isolation/sharing.rs"]
 mod sharing;
+#[path = "isolation/side_channels.rs"]
+mod side_channels;
 #[path = "isolation/tricks.rs"]
 mod tricks;
 #[path = "isolation/writing.rs"]
