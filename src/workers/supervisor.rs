@@ -1,11 +1,11 @@
 //! The worker "rag_ext engine": starts the engine, feeds it its settings, passes its log lines on, and starts it
 //! anew when it ends. It never crashes with it, and leaves no process behind when it ends itself.
 
-use crate::{config, engine};
 use crate::pg::child::{self, Child, Ended};
 use crate::pg::worker::{self, Termination, Woken};
 use crate::pg::{server, shared};
 use crate::workers::engine_settings;
+use crate::{config, engine};
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 use rag_wire::Settings;
 use std::ffi::OsString;
