@@ -19,7 +19,10 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 /// The engine's socket, relative to the data directory: where every backend and the engine work.
-pub(crate) const SOCKET: &str = "pgsql_tmp_rag_ext/engine.sock";
+///
+/// Base backups and `pg_rewind` leave out what is in `pg_stat_tmp`. It is in no folder of its own: `pg_rewind` empties
+/// that of its target, does not see a socket that a killed server has left, and could not remove the folder.
+pub(crate) const SOCKET: &str = "pg_stat_tmp/rag_ext.sock";
 
 /// How long a request waits for an engine that is being started.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Folder of the cache and of the engine's socket, relative to the data directory, where every backend lives. Base backups skip names that
-/// begin so.
-pub(crate) const FOLDER: &str = "pgsql_tmp_rag_ext";
+/// Folder of the cache, relative to the data directory, where every backend lives. Base backups and `pg_rewind`
+/// leave out what is in `pg_stat_tmp`, and checksums are looked for elsewhere.
+pub(crate) const FOLDER: &str = "pg_stat_tmp/rag_ext";
 
 /// Bytes of a mapped file.
 pub(crate) struct MappedFile(memmap2::Mmap);
@@ -40,10 +40,7 @@ pub(crate) fn map(name: &str, length: u64) -> io::Result<Option<MappedFile>> {
 /// Writes a file aside, makes it durable and renames it into place. Of two that write at once one wins; their
 /// bytes are the same.
 pub(crate) fn store(name: &str, bytes: &[u8]) -> io::Result<()> {
-    match fs::DirBuilder::new().mode(0o700).create(FOLDER) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
-        _ => {}
-    }
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(FOLDER)?;
     let aside = path(&format!("{name}.{}", std::process::id()));
     let written = (|| {
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;

@@ -166,8 +166,10 @@ pub(crate) fn finish(domain: Id, document: Id, version: i64, chunks: usize, embe
 
 /// Puts a running job back into the queue.
 pub(crate) struct Requeue<'a> {
-    /// Seconds until it is due.
+    /// Seconds until it is due, at least.
     pub(crate) delay_s: f64,
+    /// And at most: in between, half as long as it has been queued, so that each wait is longer than the last.
+    pub(crate) longest_delay_s: f64,
     /// Whether it counts as a try.
     pub(crate) counts: bool,
     pub(crate) sqlstate: Option<&'a str>,
@@ -177,7 +179,9 @@ pub(crate) struct Requeue<'a> {
 /// Puts a running job back into the queue, if this worker still holds it.
 pub(crate) fn requeue(claim: &Claim, requeue: &Requeue<'_>) -> Result<()> {
     spi::run(
-        "UPDATE rag.job SET state = 'queued', due_at = clock_timestamp() + $4 * interval '1 second',
+        "UPDATE rag.job SET state = 'queued',
+                due_at = clock_timestamp() + interval '1 second' * greatest($4, least($8,
+                    extract(epoch FROM clock_timestamp() - queued_at)::float8 / 2)),
                 tries = tries + $5, sqlstate = $6, error = $7, worker_pid = NULL, worker_start = NULL
          WHERE domain_id = $1 AND document_id = $2 AND version = $3 AND worker_pid = pg_backend_pid()",
         vec![
@@ -188,6 +192,7 @@ pub(crate) fn requeue(claim: &Claim, requeue: &Requeue<'_>) -> Result<()> {
             i32::from(requeue.counts).into(),
             requeue.sqlstate.map(str::to_owned).into(),
             requeue.error.map(str::to_owned).into(),
+            requeue.longest_delay_s.into(),
         ],
     )
 }

@@ -44,6 +44,9 @@ const CLAIM_LOOK: Duration = Duration::from_secs(1);
 /// Pause after a failure that is not the document's fault.
 const ENGINE_DELAY_S: f64 = 2.0;
 
+/// Longest pause between two tries while the server cannot do its own work.
+const SERVER_DELAY_S: f64 = 60.0;
+
 /// Longest pause before another try.
 const MAX_DELAY_S: f64 = 300.0;
 
@@ -273,7 +276,7 @@ fn write(domain: Id, collection: &Collection, batch: &[(Claim, ProcessedDocument
 
 /// Puts documents back into the queue, each in a transaction of its own: whoever cancels many holds many.
 fn give_back(claims: &[Claim], delay_s: f64) -> Result<()> {
-    let requeue = Requeue { delay_s, counts: false, sqlstate: None, error: None };
+    let requeue = Requeue { delay_s, longest_delay_s: delay_s, counts: false, sqlstate: None, error: None };
     claims.iter().try_for_each(|claim| worker::transaction(|| job::requeue(claim, &requeue)))
 }
 
@@ -286,6 +289,9 @@ enum Verdict {
     Retry(f64),
     /// Another try after so many seconds: it was not the document's fault.
     Wait(f64),
+    /// The server cannot do its own work now, as when the disk is full: not the document's fault either, but every
+    /// try costs as much as the last, so they become rarer.
+    WaitForServer,
 }
 
 fn verdict(error: &Error, tries: i32, max_tries: i32) -> Verdict {
@@ -301,14 +307,29 @@ fn verdict(error: &Error, tries: i32, max_tries: i32) -> Verdict {
         | Code::ERRCODE_INSUFFICIENT_RESOURCES
         | Code::ERRCODE_UNDEFINED_OBJECT
         | Code::ERRCODE_QUERY_CANCELED => Verdict::Wait(ENGINE_DELAY_S),
+        code if is_of_server(code) => Verdict::WaitForServer,
         _ if tries + 1 >= max_tries => Verdict::Failed,
         _ => Verdict::Retry((2.0_f64).powi(tries.min(16)).min(MAX_DELAY_S)),
     }
 }
 
+/// Whether an error is about the server and not about what it was asked: insufficient resources (class 53, a full disk
+/// among them), an operator's intervention (57P) or the system below it (58).
+fn is_of_server(code: Code) -> bool {
+    let sqlstate = sqlstate_text(code);
+    ["53", "57P", "58"].iter().any(|class| sqlstate.starts_with(class))
+}
+
 fn settle_failure(claim: &Claim, error: &Error) -> Result<()> {
     let sqlstate = sqlstate_text(error.code);
     let text = error.one_line();
+    let again = |delay_s: f64, longest_delay_s: f64, counts: bool| Requeue {
+        delay_s,
+        longest_delay_s,
+        counts,
+        sqlstate: Some(&sqlstate),
+        error: Some(&text),
+    };
     worker::transaction(|| match verdict(error, claim.tries, config::max_tries()) {
         Verdict::Failed => {
             // In the order of all who change documents.
@@ -318,15 +339,9 @@ fn settle_failure(claim: &Claim, error: &Error) -> Result<()> {
             }
             Ok(())
         }
-        Verdict::Retry(delay_s) | Verdict::Wait(delay_s) => job::requeue(
-            claim,
-            &Requeue {
-                delay_s,
-                counts: matches!(verdict(error, claim.tries, config::max_tries()), Verdict::Retry(_)),
-                sqlstate: Some(&sqlstate),
-                error: Some(&text),
-            },
-        ),
+        Verdict::Retry(delay_s) => job::requeue(claim, &again(delay_s, delay_s, true)),
+        Verdict::Wait(delay_s) => job::requeue(claim, &again(delay_s, delay_s, false)),
+        Verdict::WaitForServer => job::requeue(claim, &again(ENGINE_DELAY_S, SERVER_DELAY_S, false)),
     })
 }
 

@@ -7,6 +7,8 @@
 mod copies;
 #[path = "consistency/crash.rs"]
 mod crash;
+#[path = "consistency/rewind.rs"]
+mod rewind;
 #[path = "consistency/snapshots.rs"]
 mod snapshots;
 

@@ -96,13 +96,13 @@ fn prepared_transactions_and_crashes_go_together() {
 }
 
 /// Files of the keyword cache, biggest first.
-fn cache_files(cluster: &Cluster) -> Vec<PathBuf> {
+pub(crate) fn cache_files(cluster: &Cluster) -> Vec<PathBuf> {
     let mut folders = vec![cluster.data().to_owned()];
     let mut found = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
-            let in_cache = path.iter().any(|part| part.to_string_lossy().starts_with("pgsql_tmp_rag_ext"));
+            let in_cache = path.iter().any(|part| part.to_string_lossy().contains("rag_ext"));
             match entry.file_type().unwrap() {
                 kind if kind.is_dir() => folders.push(path),
                 kind if kind.is_file() && in_cache => found.push((entry.metadata().unwrap().len(), path)),

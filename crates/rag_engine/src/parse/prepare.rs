@@ -265,6 +265,9 @@ fn spawn() -> std::io::Result<Running> {
     Command::new("/proc/self/exe")
         .arg("parse")
         .env_clear()
+        // What a library would ask the system for, were it missing.
+        .env("HOME", "/nonexistent")
+        .env("LC_ALL", "C.UTF-8")
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
