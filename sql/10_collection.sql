@@ -66,7 +66,9 @@ CREATE INDEX accepted_collection_principal ON rag.accepted_collection (principal
 COMMENT ON TABLE rag.accepted_collection IS 'Others'' collections that a principal has taken into searches that name no collection, and under their bare names.';
 
 CREATE TABLE rag.gateway (
-    role regrole PRIMARY KEY
+    role regrole PRIMARY KEY,
+    local_only boolean NOT NULL DEFAULT false
 );
 COMMENT ON TABLE rag.gateway IS 'Roles that speak for application users, by rag_ext.user_id.';
+COMMENT ON COLUMN rag.gateway.local_only IS 'Whether only SET LOCAL tells for whom, so that no value is left to the next client of a pooled connection.';
 

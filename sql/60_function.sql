@@ -37,7 +37,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION rag_disable(text) IS 'Superuser: takes back what rag_enable gave.';
 
-CREATE FUNCTION rag_register_gateway(role text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION rag_register_gateway(role text, local_only boolean DEFAULT false) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found_role regrole := to_regrole(quote_ident(role));
 BEGIN
@@ -45,10 +46,14 @@ BEGIN
     IF found_role IS NULL THEN
         RAISE EXCEPTION 'role "%" does not exist', left(role, 64) USING ERRCODE = 'undefined_object';
     END IF;
-    INSERT INTO rag.gateway VALUES (found_role) ON CONFLICT DO NOTHING;
+    IF local_only IS NULL THEN
+        RAISE EXCEPTION 'local_only must not be null' USING ERRCODE = 'null_value_not_allowed';
+    END IF;
+    INSERT INTO rag.gateway AS g VALUES (found_role, rag_register_gateway.local_only)
+    ON CONFLICT ON CONSTRAINT gateway_pkey DO UPDATE SET local_only = excluded.local_only;
 END $$;
-COMMENT ON FUNCTION rag_register_gateway(text) IS
-    'Superuser: this role speaks for application users. It acts as user:ROLE/ID, the ID being rag_ext.user_id, and as nobody while that is unset. It trusts all SQL of the session; behind a pooler use SET LOCAL. Errors: 42501, 42704.';
+COMMENT ON FUNCTION rag_register_gateway(text, boolean) IS
+    'Superuser: this role speaks for application users. It acts as user:ROLE/ID, the ID being rag_ext.user_id, and as nobody while that is unset. It trusts all SQL of the session; behind a pooler use SET LOCAL, and local_only refuses everything else (42501): reading and writing by a value of the session''s, and the commit of a transaction that leaves one. Calling it again changes local_only. Errors: 22004, 42501, 42704.';
 
 CREATE FUNCTION rag_unregister_gateway(role text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

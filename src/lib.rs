@@ -24,6 +24,7 @@ pgrx::pg_module_magic!(name, version);
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     config::register();
+    pg::user_id::register();
     if pg::server::is_preloading() {
         pg::shared::reserve();
         pg::closing::install();

@@ -163,9 +163,7 @@ pub(super) fn own_collection<'a>(visible: &'a [Collection], name: &str) -> Resul
     let is_any_his = owner.is_some() && server::user_is_superuser();
     match visible.iter().filter(|c| c.is_own || is_any_his).max_by_key(|c| c.owner == me) {
         Some(own) => Ok(own),
-        None if target::choose(visible, owner, name)?.is_none() => {
-            Err(target::missing_among(visible, name))
-        }
+        None if target::choose(visible, owner, name)?.is_none() => Err(target::missing_among(visible, name)),
         None => Err(Error::forbidden(format!("must be owner of collection \"{}\"", excerpt(name)))),
     }
 }

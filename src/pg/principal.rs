@@ -5,7 +5,7 @@
 
 use crate::config;
 use crate::error::{Error, Result, excerpt};
-use crate::pg::call_cache;
+use crate::pg::{call_cache, user_id};
 use pgrx::pg_sys;
 use sha2::{Digest, Sha256};
 use std::cell::{Cell, RefCell};
@@ -24,24 +24,56 @@ pub(crate) fn current_principals() -> Result<Vec<String>> {
 
 fn find_principals() -> Result<Vec<String>> {
     let user = current_user();
-    if is_gateway(user) {
-        return Ok(gateway_user(user).into_iter().collect());
+    if let Some(gateway) = gateway(user) {
+        return Ok(gateway_user(user, gateway)?.into_iter().collect());
     }
+    refuse_forgotten_gateway(user)?;
     Ok(inherited_roles(user).into_iter().filter_map(role_name).map(|name| format!("role:{name}")).collect())
 }
 
 /// Owner of what the caller creates.
 pub(crate) fn current_owner() -> Result<String> {
     let user = current_user();
-    if is_gateway(user) {
-        return gateway_user(user).ok_or_else(|| {
+    if let Some(gateway) = gateway(user) {
+        return gateway_user(user, gateway)?.ok_or_else(|| {
             Error::forbidden("a gateway acts for nobody while rag_ext.user_id is unset").hint(
                 "SET LOCAL rag_ext.user_id = '…' in the transaction, outside SECURITY DEFINER functions.",
             )
         });
     }
+    refuse_forgotten_gateway(user)?;
     let name = role_name(user).ok_or_else(|| Error::internal("the current role has no name"))?;
     Ok(format!("role:{name}"))
+}
+
+/// 42501 where the session says for which application user it speaks, but its role is no gateway: what was written then
+/// would be the role's, and so every user's. Behind a SECURITY DEFINER function the setting counts for nobody.
+fn refuse_forgotten_gateway(user: pg_sys::Oid) -> Result<()> {
+    if user != outer_user() || config::user_id().is_none() {
+        return Ok(());
+    }
+    let name = role_name(user).unwrap_or_default();
+    let quoted = name.replace('\'', "''");
+    Err(Error::forbidden(format!("rag_ext.user_id is set, but role \"{name}\" is no gateway")).hint(format!(
+        "A superuser makes it one: SELECT rag_register_gateway('{quoted}'). To act as the role: RESET rag_ext.user_id."
+    )))
+}
+
+/// 42501 for a gateway whose users are set by SET LOCAL alone. Call where a value is about to outlive its transaction.
+pub(crate) fn check_user_id_may_stay() -> Result<()> {
+    let user = current_user();
+    match gateway(user) {
+        Some(Gateway { local_only: true }) => refuse_for_session(user),
+        _ => Ok(()),
+    }
+}
+
+fn refuse_for_session(gateway: pg_sys::Oid) -> Result<()> {
+    Err(Error::forbidden(format!(
+        "gateway \"{}\" takes rag_ext.user_id for one transaction at a time, not for the session",
+        role_name(gateway).unwrap_or_default()
+    ))
+    .hint("SET LOCAL rag_ext.user_id = '…' in each transaction. RESET rag_ext.user_id ends the session's value."))
 }
 
 /// Whether the current user may see what all users do together: superusers and members of `pg_monitor`.
@@ -144,16 +176,25 @@ fn current_user() -> pg_sys::Oid {
     unsafe { pg_sys::GetUserId() }
 }
 
-/// `user:GATEWAY/ID`, if a user is set and nobody stands between the session and us.
-fn gateway_user(gateway: pg_sys::Oid) -> Option<String> {
+fn outer_user() -> pg_sys::Oid {
     // SAFETY: reads a variable of the backend.
-    let outer = unsafe { pg_sys::GetOuterUserId() };
-    if gateway != outer {
-        return None;
+    unsafe { pg_sys::GetOuterUserId() }
+}
+
+/// What `rag.gateway` says of a role.
+struct Gateway {
+    /// Whether it speaks for a user in one transaction only.
+    local_only: bool,
+}
+
+/// `user:GATEWAY/ID`, if a user is set and nobody stands between the session and us.
+fn gateway_user(role: pg_sys::Oid, gateway: Gateway) -> Result<Option<String>> {
+    let id = config::user_id().filter(|_| role == outer_user());
+    let (Some(id), Some(name)) = (id, role_name(role)) else { return Ok(None) };
+    if gateway.local_only && !user_id::is_local() {
+        refuse_for_session(role)?;
     }
-    let id = config::user_id()?;
-    let name = role_name(gateway)?.replace('%', "%25").replace('/', "%2F");
-    Some(format!("user:{name}/{id}"))
+    Ok(Some(format!("user:{}/{id}", name.replace('%', "%25").replace('/', "%2F"))))
 }
 
 fn role_name(role: pg_sys::Oid) -> Option<String> {
@@ -171,11 +212,17 @@ fn role_oid(name: &str) -> Option<pg_sys::Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// Whether `rag.gateway` names the role.
-fn is_gateway(role: pg_sys::Oid) -> bool {
+/// The role as a gateway, if `rag.gateway` names it.
+fn gateway(role: pg_sys::Oid) -> Option<Gateway> {
     let key = pg_sys::Datum::from(role);
+    let read = |row, columns| {
+        let mut is_null = false;
+        // SAFETY: row and columns are those of the scan; the second column is a boolean.
+        let local_only = unsafe { pg_sys::heap_getattr(row, 2, columns, &mut is_null) };
+        Gateway { local_only: local_only.value() as u8 != 0 }
+    };
     // SAFETY: the first column is the role, an OID. The table has a handful of rows at most, and needs no index.
-    unsafe { own_row(c"gateway", None, pg_sys::F_OIDEQ, key, |_, _| ()) }.is_some()
+    unsafe { own_row(c"gateway", None, pg_sys::F_OIDEQ, key, read) }
 }
 
 /// Whether `rag.domain` has this id without a collection: it is being cleared away.
