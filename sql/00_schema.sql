@@ -33,7 +33,7 @@ COMMENT ON FUNCTION rag.is_current(text, regrole) IS
 CREATE FUNCTION rag.derived_domain(collection uuid, owner text) RETURNS uuid
     AS 'MODULE_PATHNAME', 'derived_domain_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION rag.derived_domain(uuid, text) IS
-    'Id that the domain of this owner in this collection has, or will have when its first document comes; a NULL collection stands for the owner''s collection ''default''.';
+    'Id that the domain of this owner in this collection has, or will have when its first document comes; a NULL collection stands for the owner''s collection ''default'', and is for those who act as the owner (42501).';
 
 CREATE FUNCTION rag.wake_workers() RETURNS void
     AS 'MODULE_PATHNAME', 'wake_workers_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
