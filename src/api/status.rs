@@ -91,11 +91,13 @@ fn describe_engine(lines: &mut Lines, status: &EngineStatus) {
         Err(_) if config::llm_url().is_none() => {
             lines.good("answers: extractive (no chat endpoint in rag_ext.llm_url)");
         }
-        Err(problem) => lines.bad(format!("answers: extractive; chat endpoint: {problem}")),
+        Err(problem) => {
+            lines.bad(format!("answers: extractive; chat endpoint: {}", for_superusers(problem)));
+        }
     }
 }
 
-/// What the engine says of its files may name paths.
+/// What the engine says of its files and endpoints may name paths and addresses.
 fn for_superusers(problem: &str) -> &str {
     if server::user_is_superuser() { problem } else { "cannot be used" }
 }
@@ -205,7 +207,10 @@ fn engine_state() -> std::result::Result<
         live.map(|s| s.device.clone()),
         live.and_then(|s| s.device_note.clone()),
         live.map(|s| s.parse_sandbox.clone()),
-        live.map(|s| words(&s.chat)),
+        live.map(|s| match &s.chat {
+            Ok(_) if !server::user_is_superuser() => "a chat model".to_owned(),
+            chat => words(chat),
+        }),
         counted.map(|s| s.queued as i32),
         counted.map(|s| s.served as i64),
         counted.map(|s| s.failed as i64),
