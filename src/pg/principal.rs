@@ -14,6 +14,8 @@ use std::ffi::{CStr, CString};
 
 thread_local! {
     static MEMBERSHIPS: RefCell<HashMap<u32, Vec<pg_sys::Oid>>> = RefCell::new(HashMap::new());
+    /// Counts changes of roles and memberships. What was read while one came may be of before it.
+    static CHANGES: Cell<u64> = const { Cell::new(0) };
     static CALLBACK_REGISTERED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -303,6 +305,7 @@ fn inherited_roles(role: pg_sys::Oid) -> Vec<pg_sys::Oid> {
         return roles;
     }
     register_invalidation();
+    let changes = CHANGES.get();
     let mut roles = vec![role];
     let mut next = 0;
     while next < roles.len() {
@@ -314,7 +317,9 @@ fn inherited_roles(role: pg_sys::Oid) -> Vec<pg_sys::Oid> {
         next += 1;
     }
     roles[1..].sort_unstable_by_key(|role| role.to_u32());
-    MEMBERSHIPS.with_borrow_mut(|cache| cache.insert(role.to_u32(), roles.clone()));
+    if CHANGES.get() == changes {
+        MEMBERSHIPS.with_borrow_mut(|cache| cache.insert(role.to_u32(), roles.clone()));
+    }
     roles
 }
 
@@ -421,6 +426,7 @@ fn register_invalidation() {
 }
 
 unsafe extern "C-unwind" fn forget_memberships(_: pg_sys::Datum, _: i32, _: u32) {
+    CHANGES.set(CHANGES.get().wrapping_add(1));
     MEMBERSHIPS.with(|cache| {
         if let Ok(mut cache) = cache.try_borrow_mut() {
             cache.clear();
