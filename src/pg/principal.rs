@@ -6,7 +6,7 @@
 use crate::config;
 use crate::error::{Error, Result, excerpt};
 use crate::pg::{call_cache, user_id};
-use pgrx::pg_sys;
+use pgrx::{PgSqlErrorCode, pg_sys};
 use sha2::{Digest, Sha256};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -193,6 +193,11 @@ struct Gateway {
 fn gateway_user(role: pg_sys::Oid, gateway: Gateway) -> Result<Option<String>> {
     let id = config::user_id().filter(|_| role == outer_user());
     let (Some(id), Some(name)) = (id, role_name(role)) else { return Ok(None) };
+    // What is not UTF-8 is not told apart, as in databases of other encodings.
+    if id.contains(char::REPLACEMENT_CHARACTER) {
+        let code = PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE;
+        return Err(Error::new(code, "rag_ext.user_id is not UTF-8"));
+    }
     if gateway.local_only && !user_id::is_local() {
         refuse_for_session(role)?;
     }

@@ -291,6 +291,28 @@ fn a_gateway_may_be_held_to_set_local() {
 }
 
 #[test]
+fn ids_that_another_encoding_would_confuse_are_refused() {
+    let database = Database::new("encodings");
+    let gateway = database.gateway("gateway");
+    let name = format!("{}_latin", database.name());
+    database.admin().run(&format!("CREATE DATABASE {name} ENCODING LATIN1 LOCALE 'C' TEMPLATE template0"));
+    let mut admin = database.cluster().connect("postgres", &name);
+    admin.run(&format!(
+        "CREATE EXTENSION rag_ext CASCADE; SELECT rag_enable('{gateway}'), rag_register_gateway('{gateway}')"
+    ));
+    let mut app = database.cluster().connect(&gateway, &name);
+    for id in ["\u{e9}", "\u{fc}"] {
+        app.run(&format!("SET rag_ext.user_id = '{id}'"));
+        app.refuses("22021", "SELECT rag.current_owner()");
+        app.refuses("22021", "INSERT INTO rag.document (content) VALUES ('Owned by whom?')");
+    }
+    app.run("SET rag_ext.user_id = 'e'");
+    assert_eq!(app.value("SELECT rag.current_owner()"), format!("user:{gateway}/e"));
+    drop((admin, app));
+    database.admin().run(&format!("DROP DATABASE {name} WITH (FORCE)"));
+}
+
+#[test]
 fn odd_user_ids_stay_apart() {
     let database = Database::new("odd_ids");
     let gateway = database.gateway("gateway");
