@@ -16,7 +16,7 @@ CREATE FUNCTION rag.adopt_principal(found_role regrole, principal text) RETURNS 
 DECLARE
     stale record;
 BEGIN
-    FOR stale IN
+    FOR stale IN SELECT * FROM (
         SELECT c.owner AS old_name, c.owner || '#' || c.owner_role::oid AS new_name, c.owner_role AS of_role
         FROM rag.collection c WHERE c.owner = principal AND c.owner_role <> found_role
         UNION
@@ -34,7 +34,14 @@ BEGIN
         UNION
         SELECT d.owner, principal, d.owner_role
         FROM rag.domain d WHERE d.owner_role = found_role AND d.owner <> principal AND d.owner LIKE 'role:%'
+        -- What is set apart makes room for what gets the name.
+        ) names ORDER BY of_role = found_role
     LOOP
+        -- Others' documents in his collections say so.
+        UPDATE rag.document d SET collection = stale.new_name || '/' || c.name
+        FROM rag.domain dm JOIN rag.collection c ON c.id = dm.collection_id
+        WHERE dm.id = d.domain_id AND c.owner = stale.old_name AND c.owner_role = stale.of_role
+          AND d.collection = stale.old_name || '/' || c.name;
         UPDATE rag.collection SET owner = stale.new_name WHERE owner = stale.old_name AND owner_role = stale.of_role;
         UPDATE rag.collection_grant SET owner = stale.new_name WHERE owner = stale.old_name AND owner_role = stale.of_role;
         UPDATE rag.document d SET owner = stale.new_name FROM rag.domain dm

@@ -100,7 +100,7 @@ macro_rules! settings {
 settings! {
     USER_ID "user_id" text(c"") User Identity
         "Application user for whom a registered gateway speaks."
-        "Counts only while the current role is a registered gateway. Empty sees nothing and cannot write. Use SET LOCAL behind connection poolers.";
+        "A role that is no registered gateway is refused while it is set. Empty sees nothing and cannot write. Use SET LOCAL behind connection poolers.";
     ALL_DOMAINS "all_domains" switch(false) Superuser Everyone
         "Lets searches see every owner's documents."
         "Without it even superusers search only what their own principals may see.";

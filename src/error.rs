@@ -19,7 +19,7 @@ pub(crate) struct Error {
     pub(crate) message: String,
     pub(crate) detail: Option<String>,
     pub(crate) hint: Option<String>,
-    /// Whether the detail may name paths of the server, which are for superusers.
+    /// Whether the detail may name paths of the server or addresses of endpoints, which are for superusers.
     pub(crate) has_private_detail: bool,
 }
 
@@ -131,7 +131,11 @@ impl From<Failure> for Error {
         };
         let has_private_detail = matches!(
             failure.code,
-            FailureCode::UnknownModel | FailureCode::NotLoaded | FailureCode::Internal
+            FailureCode::UnknownModel
+                | FailureCode::NotLoaded
+                | FailureCode::Provider
+                | FailureCode::NotAllowed
+                | FailureCode::Internal
         );
         Self {
             code,

@@ -27,6 +27,7 @@ pub extern "C-unwind" fn _PG_init() {
     config::register();
     pg::planner::install();
     pg::explain::install();
+    pg::user_id::register();
     if pg::server::is_preloading() {
         pg::shared::reserve();
         pg::closing::install();

@@ -80,12 +80,13 @@ fn definition(mut rule: Value) -> Result<RuleDefinition> {
 
 fn rules_of(collection: &str) -> Result<Vec<RuleDefinition>> {
     let (owner, bare) = target::split_name(collection)?;
-    match target::choose(collection::named(bare, owner)?, collection)? {
+    let candidates = collection::named(bare, owner)?;
+    match target::choose(&candidates, owner, collection)? {
         Some(found) => metadata::visible_rules(&found.owner, &found.name),
         None if bare == target::DEFAULT_COLLECTION && owner.is_none() => {
             metadata::visible_rules(&principal::current_owner()?, bare)
         }
-        None => Err(target::missing(collection)),
+        None => Err(target::missing_among(&candidates, collection)),
     }
 }
 

@@ -35,6 +35,10 @@ fn is_current(name: &str, role: Oid) -> bool {
 #[pg_extern(sql = false)]
 fn derived_domain(collection: Option<pgrx::Uuid>, owner: Option<&str>) -> Result<pgrx::Uuid, ErrorReport> {
     let owner = owner.ok_or_else(|| Error::null("owner"))?;
+    // Whose default it is knows whether a former one is being cleared away.
+    if collection.is_none() && !principal::current_principals()?.iter().any(|p| p == owner) {
+        return Err(Error::forbidden("permission denied for another owner's default collection").into());
+    }
     Ok(pgrx::Uuid::from_bytes(principal::derived_domain(collection.map(|c| *c.as_bytes()), owner)))
 }
 

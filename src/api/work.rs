@@ -61,7 +61,8 @@ fn managed(name: &str) -> Result<Managed> {
         Ok(own) => return Ok(Managed::Collection(own.id)),
         Err(refused) => refused,
     };
-    let Some(other) = target::choose(visible, name)? else { return Err(hinted(refused, name)) };
+    let (owner, _) = target::split_name(name)?;
+    let Some(other) = target::choose(&visible, owner, name)? else { return Err(hinted(refused, name)) };
     let domains = collection::domains_elsewhere(Some(other.id))?;
     if domains.is_empty() { Err(refused) } else { Ok(Managed::Domains(domains)) }
 }

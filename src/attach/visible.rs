@@ -296,7 +296,9 @@ impl Guard {
                 })
             })
             .collect::<Result<Vec<_>>>()?;
-        let found = elevation::with_callers_search_path(|| source.visible(&wanted, self.by_version))?;
+        let found = elevation::with_callers_search_path(|| {
+            elevation::restricted(|| source.visible(&wanted, self.by_version))
+        })?;
         Ok(found.into_iter().map(|index| rows[index].document).collect())
     }
 }

@@ -29,6 +29,7 @@ pub(crate) mod stored_size;
 pub(crate) mod table;
 pub(crate) mod transaction;
 pub(crate) mod transition;
+pub(crate) mod user_id;
 pub(crate) mod utility;
 pub(crate) mod work_queue;
 pub(crate) mod worker;

@@ -157,6 +157,7 @@ const OWN_SETTINGS: &[(&CStr, &CStr)] = &[
     (c"search_path", c"pg_catalog, pg_temp"),
     (c"session_replication_role", c"origin"),
     (c"row_security", c"on"),
+    (c"rag_ext.user_id", c""),
     (c"default_transaction_isolation", c"read committed"),
     (c"default_transaction_read_only", c"off"),
     (c"statement_timeout", c"0"),

@@ -3,7 +3,7 @@
 use crate::attach::Named;
 use crate::config;
 use crate::error::Result;
-use crate::ingest::target::{DEFAULT_COLLECTION, missing, split_name};
+use crate::ingest::target::{DEFAULT_COLLECTION, choose, missing_among, split_name};
 use crate::pg::{principal, server};
 use crate::rights;
 use crate::storage::collection::{self, VisibleDomain};
@@ -19,7 +19,7 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    /// Domains of the named collection, or of the caller's own and accepted ones.
+    /// Domains of the named collection (see [`choose`]), or of the caller's own and accepted ones.
     ///
     /// 42704: no such collection, or none that the caller may see.
     pub(crate) fn resolve(name: Option<&str>) -> Result<Self> {
@@ -34,19 +34,17 @@ impl Scope {
         let (owner, bare) = split_name(name)?;
         let mut domains = rights::visible_domains(everything, Some(bare))?;
         domains.retain(|d| owner.is_none_or(|o| d.collection_owner == o));
-        if domains.is_empty() {
-            let known = !collection::named(bare, owner)?.is_empty();
-            let mine = principal::current_principals()?;
-            let is_default = bare == DEFAULT_COLLECTION && owner.is_none_or(|o| mine.iter().any(|p| p == o));
-            return if known || is_default { Ok(Self::of(domains)) } else { Err(missing(name)) };
-        }
-        if everything {
+        if everything && !domains.is_empty() {
             return Ok(Self::of(domains));
         }
-        let chosen = crate::ingest::target::choose(collection::named(bare, owner)?, name)?;
-        if let Some(chosen) = chosen {
-            domains.retain(|d| d.collection_id == chosen.id);
-        }
+        let candidates = collection::named(bare, owner)?;
+        let Some(chosen) = choose(&candidates, owner, name)? else {
+            let mine = principal::current_principals()?;
+            let is_default = bare == DEFAULT_COLLECTION && owner.is_none_or(|o| mine.iter().any(|p| p == o));
+            let none = || Self::of(Vec::new());
+            return if is_default { Ok(none()) } else { Err(missing_among(&candidates, name)) };
+        };
+        domains.retain(|d| d.collection_id == chosen.id);
         Ok(Self::of(domains))
     }
 

@@ -11,6 +11,7 @@ mod definition;
 pub(crate) mod document;
 pub(crate) mod dropped;
 pub(crate) mod embedding;
+pub(crate) mod gateway;
 pub(crate) mod job;
 pub(crate) mod metadata;
 pub(crate) mod model_change;

@@ -220,6 +220,48 @@ fn code_of_the_tables_owner_never_runs_with_anybody_elses_rights() {
 }
 
 #[test]
+fn policies_of_anothers_table_run_restricted_and_cannot_change_who_asks() {
+    let database = Database::new("restricted");
+    let (mut owner, _, ann) = owner_and_reader(&database);
+    let mut admin = database.admin();
+    let gateway = database.gateway("gateway");
+    admin.run("CREATE TABLE tried (what text, who text, code text); GRANT INSERT ON tried TO public");
+    owner.run(
+        "CREATE FUNCTION try_all() RETURNS boolean LANGUAGE plpgsql AS $$
+         DECLARE attempt text;
+         BEGIN
+             FOREACH attempt IN ARRAY ARRAY[
+                 'SET rag_ext.user_id = ''8''', 'SET LOCAL rag_ext.user_id = ''8''', 'RESET rag_ext.user_id',
+                 'SELECT set_config(''rag_ext.user_id'', ''8'', true)', 'SET ROLE NONE', 'RESET ROLE',
+                 'CREATE TEMP TABLE notes (id int)', 'LISTEN notes'] LOOP
+                 BEGIN
+                     EXECUTE attempt;
+                     INSERT INTO public.tried VALUES (attempt, current_setting('rag_ext.user_id'), '00000');
+                 EXCEPTION WHEN OTHERS THEN
+                     INSERT INTO public.tried VALUES (attempt, current_setting('rag_ext.user_id'), SQLSTATE);
+                 END;
+             END LOOP;
+             PERFORM set_config('rag_ext.exact_search_limit', '1', false);
+             RETURN true;
+         END $$;
+         GRANT EXECUTE ON FUNCTION try_all TO public; GRANT SELECT ON notes TO public;
+         ALTER TABLE notes ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON notes USING (try_all())",
+    );
+    let mut app = database.connect(&gateway);
+    app.run("BEGIN; SET LOCAL rag_ext.user_id = '7'");
+    assert_eq!(found(&mut app, &ann).len(), 2);
+    app.run(&format!("SELECT rag_accept('role:{ann}', 'notes')"));
+    assert_eq!(app.count("SELECT count(*) FROM rag.chunk"), 2);
+    assert_eq!(app.value("SHOW rag_ext.exact_search_limit"), "50000");
+    assert_eq!(app.value("SELECT rag.current_owner()"), format!("user:{gateway}/7"));
+    app.run("COMMIT");
+    assert_eq!(
+        admin.rows("SELECT count(DISTINCT what), min(who), max(who), min(code), max(code) FROM tried"),
+        [["8", "7", "7", "42501", "42501"].map(|text| Some(text.to_owned()))]
+    );
+}
+
+#[test]
 fn a_trigger_on_a_table_that_is_not_attached_notes_nothing() {
     let database = Database::new("borrowed");
     let (mut owner, mut reader, _) = owner_and_reader(&database);

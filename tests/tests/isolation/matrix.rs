@@ -55,7 +55,6 @@ fn personas(database: &Database<'_>) -> Vec<Persona> {
         persona("the same id behind another", &two, "SET rag_ext.user_id = '7'", &[user(&two)]),
         persona("another user", &one, "SET rag_ext.user_id = '8'", &[]),
         persona("a gateway without user", &one, "", &[]),
-        persona("a role that pretends", &ann, "SET rag_ext.user_id = '7'", &[role(&ann)]),
     ]
 }
 
