@@ -11,6 +11,7 @@ pub(crate) mod closing;
 pub(crate) mod database;
 pub(crate) mod elevation;
 pub(crate) mod interrupts;
+pub(crate) mod locking;
 pub(crate) mod principal;
 pub(crate) mod random;
 pub(crate) mod relation;
