@@ -58,6 +58,11 @@ impl Error {
         Self::new(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
     }
 
+    /// 55P03: somebody else holds it.
+    pub(crate) fn locked(message: impl Into<String>) -> Self {
+        Self::new(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, message)
+    }
+
     /// 58000: the engine cannot be reached.
     pub(crate) fn engine_down(message: impl Into<String>) -> Self {
         Self::new(PgSqlErrorCode::ERRCODE_SYSTEM_ERROR, message)
@@ -81,6 +86,14 @@ impl Error {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Whether a lock of somebody else's was in the way: no fault of what was to be done, which is for later.
+    pub(crate) fn is_about_a_lock(&self) -> bool {
+        matches!(
+            self.code,
+            PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE | PgSqlErrorCode::ERRCODE_T_R_DEADLOCK_DETECTED
+        )
     }
 
     /// One line for a job's error column or a diagnostics row, which others than superusers read.
@@ -166,6 +179,15 @@ impl From<OptionError> for Error {
 impl From<rag_bm25::Error> for Error {
     fn from(error: rag_bm25::Error) -> Self {
         Self::damaged(format!("keyword segment cannot be used: {error}"))
+    }
+}
+
+/// What work came to that stops at no lock of somebody else's: `None` if there was one, and the work is for later.
+pub(crate) fn unless_locked<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is_about_a_lock() => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::error::{Error, Result, excerpt};
 use crate::pg::{Oid, elevation, interrupts, principal, random};
 use crate::storage::attached_row::{self, KnownRow, NewRow};
 use crate::storage::attachment::{self, Attachment, Change, Pass, Progress};
-use crate::storage::relation;
+use crate::storage::relation::{self, TableLock};
 use crate::storage::source::{self, Key, RowContent, Source, key_of_text, key_text};
 use crate::storage::{Id, collection};
 use rag_core::hash::sha256;
@@ -30,6 +30,10 @@ const TEXT_KEYS: i64 = 100_000;
 /// How long one statement on the table may take.
 const OWNER_TIME: Duration = Duration::from_secs(120);
 
+/// Longest pause before another try, after a failure and where somebody held the table.
+const FAILED_DELAY_S: f64 = 300.0;
+const LOCKED_DELAY_S: f64 = 15.0;
+
 /// Rows, and bytes of them, that are read at once.
 const ROWS_AT_ONCE: usize = 500;
 const BYTES_AT_ONCE: i64 = 16 * 1024 * 1024;
@@ -40,9 +44,16 @@ pub(crate) fn step(last: Id, chosen: &mut Option<Id>) -> Result<bool> {
     let Some(attachment) = attachment::lock_next(last)? else { return Ok(false) };
     *chosen = Some(attachment.collection);
     let collection = attachment.collection;
-    let Some(table) = attachment.source.filter(|table| relation::lock(*table)) else {
-        attachment::delete_collections(&[collection])?;
-        return Ok(true);
+    // An owner who drops the table holds it, and waits for this worker: it must not wait for him.
+    let table = match attachment.source.map(|table| (table, relation::try_lock(table))) {
+        Some((table, TableLock::Held)) => table,
+        Some((_, TableLock::Busy)) => {
+            return Err(Error::locked("the table is locked by another transaction"));
+        }
+        Some((_, TableLock::Gone)) | None => {
+            attachment::delete_collections(&[collection])?;
+            return Ok(true);
+        }
     };
     let Some(relation) = relation::relation(table)? else {
         attachment::delete_collections(&[collection])?;
@@ -70,7 +81,8 @@ pub(crate) fn step(last: Id, chosen: &mut Option<Id>) -> Result<bool> {
 
 /// Notes why a step failed, so that it is tried again later.
 pub(crate) fn fail(collection: Id, tries: i32, sqlstate: &str, error: &Error) -> Result<()> {
-    let delay_s = 2.0_f64.powi(tries.clamp(0, 8)).min(300.0);
+    let most = if error.is_about_a_lock() { LOCKED_DELAY_S } else { FAILED_DELAY_S };
+    let delay_s = 2.0_f64.powi(tries.clamp(0, 16)).min(most);
     attachment::fail(collection, sqlstate, &without_values(&error.message), delay_s)
 }
 

@@ -14,6 +14,7 @@ pub(crate) mod elevation;
 pub(crate) mod explain;
 pub(crate) mod index_condition;
 pub(crate) mod interrupts;
+pub(crate) mod locking;
 pub(crate) mod planner;
 pub(crate) mod principal;
 pub(crate) mod random;

@@ -19,6 +19,32 @@ pub(crate) fn lock_shared(table: pg_sys::Oid) -> bool {
     }
 }
 
+/// What came of an attempt to lock a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TableLock {
+    Held,
+    /// There is no such table.
+    Gone,
+    /// Somebody else holds it.
+    Busy,
+}
+
+/// As [`lock_shared`], and waits for nobody.
+pub(crate) fn try_lock_shared(table: pg_sys::Oid) -> TableLock {
+    let mode = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+    // SAFETY: as in `lock_shared`.
+    unsafe {
+        if !pg_sys::ConditionalLockRelationOid(table, mode) {
+            return TableLock::Busy;
+        }
+        if pg_sys::get_rel_name(table).is_null() {
+            pg_sys::UnlockRelationOid(table, mode);
+            return TableLock::Gone;
+        }
+    }
+    TableLock::Held
+}
+
 /// Whether a table has a restrictive policy for SELECT: ours have none. Asked of the relation cache, which is
 /// kept up to date by the messages that every statement takes in: a query would cost more than a search's own.
 pub(crate) fn has_restrictive_policy(schema: &CStr, table: &CStr) -> bool {

@@ -356,12 +356,20 @@ pub(crate) fn unfinished(collections: &[Id]) -> Result<Unfinished> {
     Ok(Unfinished { is_following, changed_by, domains })
 }
 
-/// Forgets changes of collections that are gone, and tells which tables still have triggers though nothing is attached to
-/// them.
+/// Forgets changes of collections that are gone, notes that tables are gone, and tells which still have triggers though
+/// nothing is attached to them.
 pub(crate) fn clean_up() -> Result<Vec<Oid>> {
     spi::run(
         "DELETE FROM rag.attached_change c
          WHERE NOT EXISTS (SELECT FROM rag.attachment a WHERE a.collection_id = c.collection_id)",
+        vec![],
+    )?;
+    // Whoever dropped them did not wait until they could be let go.
+    spi::run(
+        "INSERT INTO rag.attached_change (collection_id)
+         SELECT a.collection_id FROM rag.attachment a
+         WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = a.source)
+           AND NOT EXISTS (SELECT FROM rag.attached_change c WHERE c.collection_id = a.collection_id)",
         vec![],
     )?;
     spi::write(

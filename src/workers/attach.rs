@@ -2,17 +2,13 @@
 
 use super::ingest::sqlstate_text;
 use crate::attach;
-use crate::error::Result;
+use crate::error::{Result, unless_locked};
 use crate::pg::worker;
 use crate::storage::{Id, attachment};
-use pgrx::PgSqlErrorCode;
 
 /// Takes leftovers away, if nobody is using them.
 pub(super) fn clean_up() -> Result<()> {
-    match worker::transaction(attach::clean_up) {
-        Err(error) if error.code == PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE => Ok(()),
-        outcome => outcome,
-    }
+    unless_locked(worker::transaction(attach::clean_up)).map(|_| ())
 }
 
 /// Does a step of the next attached table; false if there was nothing to do. A table whose step fails is tried

@@ -4,7 +4,7 @@
 //! times. Deleted chunks leave the index, and the statistics, with the merge that covers them.
 
 use crate::config;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, unless_locked};
 use crate::pg::worker;
 use crate::storage::segment::{self, SegmentHeader};
 use crate::storage::{Id, chunk, collection};
@@ -22,8 +22,9 @@ pub(super) fn merge_once() -> Result<bool> {
     if !config::merge_enabled() {
         return Ok(false);
     }
-    let candidates = worker::transaction(|| segment::merge_candidates(FAN_IN as i64, CANDIDATES))?;
-    for candidate in candidates {
+    let candidates =
+        unless_locked(worker::transaction(|| segment::merge_candidates(FAN_IN as i64, CANDIDATES)))?;
+    for candidate in candidates.unwrap_or_default() {
         if worker::should_stop() {
             return Ok(false);
         }
@@ -42,8 +43,9 @@ pub(crate) fn merge_domain_if_due(domain: Id) -> Result<()> {
     Ok(())
 }
 
+/// False also while somebody holds what is to be merged.
 fn merge_domain(domain: Id, has_deleted: bool) -> Result<bool> {
-    worker::transaction(|| {
+    let merged = worker::transaction(|| {
         // Looked at before they are locked: most times there is nothing to do.
         let outdated = |h: &SegmentHeader| h.analyser_version < rag_bm25::ANALYSER_VERSION;
         let found = segment::latest(domain)?;
@@ -67,7 +69,8 @@ fn merge_domain(domain: Id, has_deleted: bool) -> Result<bool> {
             merge_segments(domain, &chosen)?;
         }
         Ok(true)
-    })
+    });
+    Ok(unless_locked(merged)?.unwrap_or(false))
 }
 
 /// All segments up to the largest tier that has at least [`FAN_IN`] of them.

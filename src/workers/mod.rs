@@ -13,6 +13,7 @@ pub(crate) mod launcher;
 mod merge;
 mod model_change;
 pub(crate) mod supervisor;
+mod unwritten;
 
 use crate::pg::{shared, worker};
 use pgrx::bgworkers::BgWorkerStartTime;
