@@ -91,7 +91,9 @@ BEGIN
         JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
         WHERE e.extname = 'rag_ext' AND p.prorettype <> 'trigger'::regtype
           AND p.proname <> ALL (ARRAY['rag_enable', 'rag_disable', 'rag_register_gateway', 'rag_unregister_gateway',
-                                      'set_rights', 'adopt_principal', 'require_superuser', 'forget_documents', 'watch_source', 'unwatch_source'])
+                                      'set_rights', 'adopt_principal', 'require_superuser', 'forget_documents', 'watch_source', 'unwatch_source',
+                                      'rag_add_policy', 'rag_drop_policy', 'rag_record_policy', 'rag_restore_policies',
+                                      'policy_table', 'policy_statement', 'present_policies', 'policies_apart'])
     LOOP
         EXECUTE format('%s EXECUTE ON FUNCTION %s %s %s', command, item.name, direction, grantee);
     END LOOP;
@@ -100,7 +102,8 @@ BEGIN
         FROM pg_depend d
         JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
         JOIN pg_class c ON d.classid = 'pg_class'::regclass AND d.objid = c.oid
-        WHERE e.extname = 'rag_ext' AND c.relkind IN ('r', 'p', 'v') AND c.relname <> ALL (ARRAY['gateway', 'embedding', 'space'])
+        WHERE e.extname = 'rag_ext' AND c.relkind IN ('r', 'p', 'v')
+          AND c.relname NOT IN ('gateway', 'embedding', 'space', 'added_policy', 'builtin_policy')
     LOOP
         EXECUTE format('%s SELECT ON %s %s %s', command, item.name, direction, grantee);
     END LOOP;

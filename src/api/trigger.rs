@@ -4,9 +4,10 @@ use super::call;
 use super::ingest::check_size;
 use crate::error::{self, Error};
 use crate::ingest::target;
-use crate::pg::ErrorReport;
 use crate::pg::stored_size::StoredSize;
-use crate::pg::{elevation, server};
+use crate::pg::transition::Statement;
+use crate::pg::{ErrorReport, FunctionCallInfo};
+use crate::pg::{elevation, server, table_watch};
 use crate::storage::{Id, document, id, metadata, uuid};
 use pgrx::datum::{TimestampWithTimeZone, UnboxDatum};
 use pgrx::heap_tuple::PgHeapTuple;
@@ -29,6 +30,12 @@ fn document_before<'a>(
             Ok(None)
         }
     }
+}
+
+#[pg_extern(sql = false)]
+fn added_policy_changed(fcinfo: FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
+    table_watch::announce_change(Statement::of_call(fcinfo)?.table);
+    Ok(())
 }
 
 fn before<'a>(trigger: &'a pgrx::PgTrigger<'a>) -> error::Result<Row<'a>> {

@@ -25,3 +25,14 @@ pub(crate) fn in_recovery() -> bool {
     // SAFETY: reads shared state.
     unsafe { pg_sys::RecoveryInProgress() }
 }
+
+/// Runs `work` with what was committed last, and what this transaction has written, as its active snapshot: for the
+/// few questions whose answer must not be older than the catalogs in force.
+pub(crate) fn with_catalog_snapshot<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: within a transaction. The pushed snapshot is a copy, and an error pops it with the (sub)transaction.
+    unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetCatalogSnapshot(pg_sys::InvalidOid)) };
+    let result = work();
+    // SAFETY: `work` has left the active snapshot as it was.
+    unsafe { pg_sys::PopActiveSnapshot() };
+    result
+}

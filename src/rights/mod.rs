@@ -14,7 +14,7 @@ use crate::pg::circumstances::Circumstances;
 use crate::pg::table::{self, Condition, Row};
 use crate::pg::{Oid, principal};
 use crate::storage::collection::{self, VisibleDomain};
-use crate::storage::{FIRST_ATTACHED, Id, id, is_attached};
+use crate::storage::{FIRST_ATTACHED, Id, added_policy, id, is_attached};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ffi::CStr;
@@ -36,7 +36,10 @@ pub(crate) struct Rights {
 }
 
 /// Of the caller, in the words of the rights model; see `rag.principals()`.
+///
+/// 55000: see [`added_policy::require_recorded`].
 pub(crate) fn current() -> Result<Rc<Rights>> {
+    added_policy::require_recorded()?;
     let now = Circumstances::now();
     let known = LAST.with_borrow(|last| match last {
         Some((found_under, rights)) if *found_under == now => Some(Rc::clone(rights)),

@@ -7,7 +7,7 @@ use crate::ingest::target::{DEFAULT_COLLECTION, choose, missing_among, split_nam
 use crate::pg::{principal, server};
 use crate::rights;
 use crate::storage::collection::{self, VisibleDomain};
-use crate::storage::{Id, chunk, is_attached};
+use crate::storage::{Id, added_policy, chunk, is_attached};
 use std::collections::{HashMap, HashSet};
 
 /// Domains to search, all visible to the caller.
@@ -21,8 +21,9 @@ pub(crate) struct Scope {
 impl Scope {
     /// Domains of the named collection (see [`choose`]), or of the caller's own and accepted ones.
     ///
-    /// 42704: no such collection, or none that the caller may see.
+    /// 42704: no such collection, or none that the caller may see. 55000: see [`added_policy::require_recorded`].
     pub(crate) fn resolve(name: Option<&str>) -> Result<Self> {
+        added_policy::require_recorded()?;
         let everything = config::all_domains() && server::user_is_superuser();
         let Some(name) = name else {
             let mut domains = rights::visible_domains(everything, None)?;

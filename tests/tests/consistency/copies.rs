@@ -121,9 +121,9 @@ fn a_restored_dump_equals_its_source_and_queues_nothing() {
     let (rows, shape) = (fingerprint(&mut admin), definitions(&mut admin));
     let found = findings(database.name(), &cluster, &roles);
 
-    for format in ["plain", "custom"] {
-        let target = format!("restored_{format}");
-        let file = cluster.file(&format!("{format}.dump"));
+    for (format, jobs) in [("plain", 1), ("custom", 1), ("custom", 4), ("custom", 8)] {
+        let target = format!("restored_{format}_{jobs}");
+        let file = cluster.file(&format!("{target}.dump"));
         cluster.call(
             cluster
                 .program("pg_dump")
@@ -139,6 +139,7 @@ fn a_restored_dump_equals_its_source_and_queues_nothing() {
             command.args(["--set", "ON_ERROR_STOP=1", "--quiet", "--dbname", &target, "--file"]).arg(&file);
         } else {
             command = cluster.program("pg_restore");
+            command.arg(format!("--jobs={jobs}"));
             command.args(["--exit-on-error", "--dbname", &target]).arg(&file);
         }
         restore(&cluster, &mut command);
@@ -161,6 +162,76 @@ fn a_restored_dump_equals_its_source_and_queues_nothing() {
         ann.settle();
         assert_eq!(ann.count("SELECT count(*) FROM rag_search('restore', mode => 'keyword')"), 1);
         assert_eq!(restored.value(jobs), before);
+    }
+}
+
+#[test]
+fn added_policies_are_restored_or_reading_refuses() {
+    let cluster = Cluster::builder("dump_policies").start();
+    let database = cluster.database("source");
+    let (ann, bob) = (database.role("ann"), database.role("bob"));
+    let mut owner = database.connect(&ann);
+    for n in 0..4 {
+        owner.ingest(&format!("{WORD} number {n}."), &format!("a{n}"));
+    }
+    owner.run(&format!("SELECT rag_grant('default', 'role:{bob}', 'read')"));
+    // Names that a search path finds here, and a role that is to be missing later.
+    let mut admin = database.admin();
+    admin.run(&format!(
+        "CREATE SCHEMA app; CREATE TABLE app.secret (uri text PRIMARY KEY); INSERT INTO app.secret VALUES ('a1');
+         GRANT USAGE ON SCHEMA app TO PUBLIC; GRANT SELECT ON app.secret TO PUBLIC;
+         CREATE FUNCTION app.is_even(text) RETURNS boolean LANGUAGE sql RETURN right($1, 1)::int % 2 = 0;
+         SET search_path = app, public;
+         SELECT rag_add_policy('rag.document', 'no_secrets', 'NOT EXISTS (SELECT FROM secret s WHERE s.uri = document.uri)', command => 'select');
+         SELECT rag_add_policy('rag.document', 'even', 'is_even(uri)', command => 'select', roles => '{{{bob}}}');
+         RESET search_path"
+    ));
+    let seen = |session: &mut Session, ann: &str| {
+        session.column(&format!(
+            "SELECT uri FROM rag_search('{WORD}', mode => 'keyword', collection => 'role:{ann}/default') ORDER BY uri"
+        ))
+    };
+    let expected = [(&ann, vec!["a0", "a2", "a3"]), (&bob, vec!["a0", "a2"])];
+    for (role, uris) in &expected {
+        assert_eq!(&seen(&mut database.connect(role), &ann), uris);
+    }
+    let file = |format: &str| {
+        let file = cluster.file(&format!("{format}.dump"));
+        let mut dump = cluster.program("pg_dump");
+        cluster.call(dump.arg(format!("--format={format}")).arg("--file").arg(&file).arg(database.name()));
+        file
+    };
+    let (plain, custom) = (file("plain"), file("custom"));
+    let text = std::fs::read_to_string(&plain).unwrap();
+    let broken = cluster.file("broken.dump");
+    std::fs::write(&broken, text.replace(&format!("{{{bob}}}"), "{somebody_missing}")).unwrap();
+    let targets = [("from_plain", &plain), ("from_custom", &custom), ("from_broken", &broken)];
+    for (target, file) in targets {
+        cluster.connect("postgres", "postgres").run(&format!("CREATE DATABASE {target}"));
+        let mut command = cluster.program(if file == &custom { "pg_restore" } else { "psql" });
+        match target {
+            "from_custom" => command.args(["--exit-on-error", "--dbname", target]).arg(file),
+            _ => command.args(["--set", "ON_ERROR_STOP=1", "--quiet", "--dbname", target, "--file"]).arg(file),
+        };
+        restore(&cluster, &mut command);
+        let mut restored = cluster.connect("postgres", target);
+        if target == "from_broken" {
+            for (role, _) in &expected {
+                let failure = cluster
+                    .connect(role, target)
+                    .refuses("55000", &format!("SELECT * FROM rag_search('{WORD}', mode => 'keyword')"));
+                assert!(failure.hint.contains("rag_restore_policies()"), "{failure}");
+            }
+            assert_eq!(restored.refuses("42704", "SELECT rag_restore_policies()").message, "role \"somebody_missing\" does not exist");
+            restored.run(&format!(
+                "UPDATE rag.added_policy SET roles = '{{{bob}}}' WHERE name = 'even'; SELECT rag_restore_policies()"
+            ));
+        }
+        for (role, uris) in &expected {
+            assert_eq!(&seen(&mut cluster.connect(role, target), &ann), uris, "{target}");
+        }
+        let policies = "SELECT count(*) || md5(string_agg(p::text, ',' ORDER BY tablename, policyname)) FROM pg_policies p WHERE schemaname = 'rag'";
+        assert_eq!(restored.value(policies), admin.value(policies), "{target}");
     }
 }
 

@@ -34,8 +34,8 @@ fn hidden_documents_cost_no_result_and_change_no_score() {
     owner.run(&format!("SELECT rag_grant('default', 'role:{bob}', 'read')"));
     reader.run(&format!("SELECT rag_accept('role:{ann}', 'default')"));
     database.admin().run(&format!(
-        "CREATE POLICY no_secrets ON rag.document AS RESTRICTIVE FOR SELECT
-         USING (current_user <> '{bob}' OR metadata ->> 'kind' IS DISTINCT FROM 'secret')"
+        "SELECT rag_add_policy('rag.document', 'no_secrets', command => 'select',
+             using_expression => $$current_user <> '{bob}' OR metadata ->> 'kind' IS DISTINCT FROM 'secret'$$)"
     ));
     let before = found(&mut reader);
     assert!(before.iter().all(|rows| rows.len() == 10), "{before:?}");
@@ -48,4 +48,117 @@ fn hidden_documents_cost_no_result_and_change_no_score() {
         "{own:?}"
     );
     assert!(!reader.value("SELECT rag_answer('What is in the harbour?')").contains("harbour of rope"));
+}
+
+/// Calls that read as the caller: searches and answers, and the tables themselves.
+const READS: [&str; 6] = [
+    "SELECT count(*) FROM rag_search('rope')",
+    "SELECT count(*) FROM rag_search('rope', mode => 'keyword')",
+    "SELECT rag_answer('rope')",
+    "SELECT count(*) FROM rag.document",
+    "SELECT count(*) FROM rag.chunk",
+    "SELECT count(*) FROM rag.embedding",
+];
+
+#[track_caller]
+fn all_refuse(session: &mut Session, hint: &str) {
+    for sql in READS {
+        let failure = session.refuses("55000", sql);
+        assert!(failure.hint.contains(hint), "{failure}");
+    }
+}
+
+#[track_caller]
+fn none_refuses(session: &mut Session) {
+    for sql in READS {
+        session.rows(sql);
+    }
+}
+
+#[test]
+fn reading_refuses_while_policies_and_records_are_apart() {
+    let database = Database::new("policies_apart");
+    let mut ann = database.user("ann");
+    let mut admin = database.admin();
+    ann.ingest("A rope in the harbour.", "rope");
+    none_refuses(&mut ann);
+    // The session is warm: what others commit counts at once, and what they roll back does not.
+    for kind in ["RESTRICTIVE FOR SELECT", "PERMISSIVE FOR ALL", "RESTRICTIVE FOR UPDATE"] {
+        admin.run(&format!("CREATE POLICY extra ON rag.chunk AS {kind} USING (ordinal >= 0)"));
+        all_refuse(&mut ann, "rag_record_policy('rag.chunk', 'extra')");
+        admin.run("SELECT rag_record_policy('rag.chunk', 'extra')");
+        none_refuses(&mut ann);
+        admin.run("ALTER POLICY extra ON rag.chunk USING (ordinal >= -1)");
+        all_refuse(&mut ann, "rag_restore_policies()");
+        assert_eq!(admin.count("SELECT rag_restore_policies()"), 1);
+        none_refuses(&mut ann);
+        assert!(admin.value("SELECT qual FROM pg_policies WHERE policyname = 'extra'").contains(">= 0"));
+        admin.run("DROP POLICY extra ON rag.chunk");
+        all_refuse(&mut ann, "rag_drop_policy('rag.chunk', 'extra')");
+        assert_eq!(admin.count("SELECT rag_restore_policies()"), 1);
+        none_refuses(&mut ann);
+        admin.run("BEGIN; DELETE FROM rag.added_policy");
+        admin.refuses("55000", READS[0]);
+        admin.run("ROLLBACK");
+        none_refuses(&mut ann);
+        admin.run("DELETE FROM rag.added_policy");
+        all_refuse(&mut ann, "rag_record_policy('rag.chunk', 'extra')");
+        admin.run("SELECT rag_drop_policy('rag.chunk', 'extra')");
+        none_refuses(&mut ann);
+    }
+    // One of the extension's own that is gone would show what it is to hide.
+    let own = admin.rows("SELECT name, table_name FROM rag.builtin_policy WHERE NOT permissive ORDER BY 1 LIMIT 1");
+    let [Some(name), Some(table)] = own[0].as_slice() else { panic!("{own:?}") };
+    admin.run(&format!("BEGIN; DROP POLICY {name} ON rag.{table}"));
+    assert!(admin.refuses("55000", READS[0]).message.contains(name));
+    admin.run("ROLLBACK");
+    none_refuses(&mut ann);
+}
+
+#[test]
+fn policies_are_added_and_dropped_by_superusers_alone() {
+    let database = Database::new("adding_policies");
+    let mut ann = database.user("ann");
+    let mut admin = database.admin();
+    for sql in [
+        "SELECT rag_add_policy('rag.chunk', 'p', 'true')",
+        "SELECT rag_drop_policy('rag.chunk', 'p')",
+        "SELECT rag_record_policy('rag.chunk', 'p')",
+        "SELECT rag_restore_policies()",
+        "SELECT * FROM rag.added_policy",
+        "INSERT INTO rag.added_policy VALUES ('chunk', 'p', true, 'all', '{public}', 'true')",
+    ] {
+        ann.refuses("42501", sql);
+    }
+    for (code, sql) in [
+        ("42809", "SELECT rag_add_policy('pg_class', 'p', 'true')"),
+        ("42809", "SELECT rag_add_policy(NULL, 'p', 'true')"),
+        ("22004", "SELECT rag_add_policy('rag.chunk', NULL, 'true')"),
+        ("22023", "SELECT rag_add_policy('rag.chunk', 'p', 'true', command => 'truncate')"),
+        ("22023", "SELECT rag_add_policy('rag.chunk', 'p', 'true', roles => '{}')"),
+        ("42704", "SELECT rag_add_policy('rag.chunk', 'p', 'true', roles => '{nobody at all}')"),
+        ("42703", "SELECT rag_add_policy('rag.chunk', 'p', 'no_such_column')"),
+        ("42710", "SELECT rag_add_policy('rag.chunk', 'chunk_read', 'true')"),
+        ("42704", "SELECT rag_drop_policy('rag.chunk', 'p')"),
+        ("42704", "SELECT rag_record_policy('rag.chunk', 'p')"),
+        ("22023", "SELECT rag_drop_policy('rag.chunk', 'chunk_read')"),
+        ("22023", "SELECT rag_record_policy('rag.chunk', 'chunk_read')"),
+    ] {
+        admin.refuses(code, sql);
+    }
+    assert_eq!(admin.count("SELECT count(*) FROM rag.policies_apart()"), 0);
+    let role = database.role_name("ann");
+    admin.run(&format!(
+        "SELECT rag_add_policy('rag.chunk', 'it''s \"one\"', 'ordinal >= 0', 'ordinal >= 0', 'ALL', true, '{{{role},postgres}}')"
+    ));
+    assert_eq!(
+        admin.value(&format!(
+            "SELECT (permissive, cmd, roles, qual, with_check) = ('PERMISSIVE', 'ALL', '{{{role},postgres}}'::name[], '(ordinal >= 0)', '(ordinal >= 0)')
+             FROM pg_policies WHERE policyname = 'it''s \"one\"'"
+        )),
+        "t"
+    );
+    assert_eq!(admin.count("SELECT count(*) FROM rag.policies_apart()"), 0);
+    admin.run("SELECT rag_drop_policy('rag.chunk', 'it''s \"one\"')");
+    assert_eq!(admin.count("SELECT count(*) FROM rag.added_policy"), 0);
 }

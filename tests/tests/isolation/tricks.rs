@@ -221,8 +221,7 @@ fn a_policy_that_an_administrator_adds_holds_from_statement_to_statement() {
     let mut session = database.connect(&ann);
     session.run(&format!("SELECT rag_accept('role:{bob}', 'default')"));
     database.admin().run(
-        "CREATE POLICY only_while_shown ON rag.collection_grant AS RESTRICTIVE
-         USING (current_setting('app.shown', true) = 'yes')",
+        "SELECT rag_add_policy('rag.collection_grant', 'only_while_shown', $$current_setting('app.shown', true) = 'yes'$$)",
     );
     let mut sees = |change: &str, expected: bool| {
         session.run(change);
@@ -240,4 +239,16 @@ fn a_policy_that_an_administrator_adds_holds_from_statement_to_statement() {
     sees("SAVEPOINT s; SET LOCAL app.shown = 'no'", false);
     sees("ROLLBACK TO s", true);
     sees("COMMIT", false);
+}
+
+#[test]
+fn a_name_of_pg_restore_switches_no_trigger_off_for_ordinary_roles() {
+    let database = Database::new("not_restoring");
+    let mut ann = database.user("ann");
+    ann.run("SET application_name = 'pg_restore'; BEGIN");
+    ann.run("INSERT INTO rag.document (uri, content) VALUES ('owned', 'Owned by ann.')");
+    assert_eq!(ann.value("SHOW session_replication_role"), "origin");
+    ann.run("COMMIT");
+    ann.settle();
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('owned', mode => 'keyword')"), 1);
 }
