@@ -141,6 +141,7 @@ impl From<Failure> for Error {
             FailureCode::NotAllowed => Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
             FailureCode::Provider => Code::ERRCODE_SYSTEM_ERROR,
             FailureCode::Internal => Code::ERRCODE_INTERNAL_ERROR,
+            FailureCode::Killed => Code::ERRCODE_EXTERNAL_ROUTINE_EXCEPTION,
         };
         let has_private_detail = matches!(
             failure.code,

@@ -3,8 +3,9 @@
 //! A segment never changes, so what is cached is never wrong; what may be seen is decided anew by each call,
 //! which lists the segments in its snapshot. A segment of the caller's own open transaction is not cached.
 
-use crate::error::{Error, Result};
-use crate::pg::{cache_file, transaction};
+use crate::error::Result;
+use crate::pg::cache_file::{self, Identity};
+use crate::pg::transaction;
 use crate::storage::Id;
 use crate::storage::segment::{self, SegmentHeader};
 use rag_bm25::Segment;
@@ -23,6 +24,8 @@ const MAPPED_SEGMENTS: usize = 1024;
 
 struct Cached {
     segment: Segment,
+    /// The file that it is mapped from; without one it is on the heap.
+    file: Option<Identity>,
     heap_bytes: u64,
     used: u64,
 }
@@ -50,12 +53,14 @@ pub(crate) fn open_all(headers: &[SegmentHeader]) -> Result<Vec<Segment>> {
         let mut found = None;
         if header.is_uncommitted {
             found = Some(Segment::open(segment::load(header)?)?);
-        } else if let Some(cached) = CACHE.with_borrow_mut(|cache| cache.get(header.id)) {
+        } else if let Some(cached) = CACHE.with_borrow_mut(|cache| cache.get(header)) {
             found = Some(cached);
         } else if header.bytes > HEAP_SEGMENT_BYTES {
-            let mapped = open_mapped(header)?;
-            CACHE.with_borrow_mut(|cache| cache.insert(header, mapped.clone(), 0));
-            found = Some(mapped);
+            let (segment, file) = open_mapped(header)?;
+            if file.is_some() {
+                CACHE.with_borrow_mut(|cache| cache.insert(header, segment.clone(), file));
+            }
+            found = Some(segment);
         } else {
             small.push(index);
         }
@@ -73,23 +78,20 @@ pub(crate) fn open_all(headers: &[SegmentHeader]) -> Result<Vec<Segment>> {
         let wanted: Vec<&SegmentHeader> = group.iter().map(|index| &headers[*index]).collect();
         for (index, bytes) in group.iter().zip(segment::load_many(&wanted)?) {
             let loaded = Segment::open(bytes)?;
-            CACHE.with_borrow_mut(|cache| {
-                cache.insert(&headers[*index], loaded.clone(), headers[*index].bytes)
-            });
+            CACHE.with_borrow_mut(|cache| cache.insert(&headers[*index], loaded.clone(), None));
             open[*index] = Some(loaded);
         }
     }
     Ok(open.into_iter().flatten().collect())
 }
 
-fn open_mapped(header: &SegmentHeader) -> Result<Segment> {
+/// A large segment, with the file that it is mapped from. Where no file can be written it is on the heap, and not to be
+/// kept there.
+fn open_mapped(header: &SegmentHeader) -> Result<(Segment, Option<Identity>)> {
     let name = file_name(&header.sha256);
-    let unreadable = |e: std::io::Error| {
-        Error::engine_down("a cached keyword segment cannot be read").detail(e.to_string())
-    };
-    if let Some(map) = cache_file::map(&name, header.bytes).map_err(unreadable)? {
+    if let Some((map, file)) = cache_file::map(&name, header.bytes) {
         match Segment::open(map) {
-            Ok(segment) => return Ok(segment),
+            Ok(segment) => return Ok((segment, Some(file))),
             // The rows are the truth; the file is written anew below.
             Err(_) => pgrx::warning!("rag_ext: a cached keyword segment is damaged and will be replaced"),
         }
@@ -97,11 +99,11 @@ fn open_mapped(header: &SegmentHeader) -> Result<Segment> {
     let bytes = segment::load(header)?;
     // A full disk must not stop a search.
     if cache_file::store(&name, &bytes).is_ok()
-        && let Some(map) = cache_file::map(&name, header.bytes).map_err(unreadable)?
+        && let Some((map, file)) = cache_file::map(&name, header.bytes)
     {
-        return Ok(Segment::open(map)?);
+        return Ok((Segment::open(map)?, Some(file)));
     }
-    Ok(Segment::open(bytes)?)
+    Ok((Segment::open(bytes)?, None))
 }
 
 /// Named by database and content: ids repeat after PITR, promotion and CREATE DATABASE … TEMPLATE.
@@ -127,17 +129,26 @@ pub(crate) fn remove_stale_files() -> Result<()> {
 }
 
 impl Cache {
-    fn get(&mut self, id: Id) -> Option<Segment> {
+    fn get(&mut self, header: &SegmentHeader) -> Option<Segment> {
         self.clock += 1;
-        let cached = self.segments.get_mut(&id)?;
+        let cached = self.segments.get_mut(&header.id)?;
+        if cached.file.is_some_and(|file| !cache_file::is_intact(&file_name(&header.sha256), &file)) {
+            self.segments.remove(&header.id);
+            self.mapped -= 1;
+            pgrx::warning!(
+                "rag_ext: a cached keyword segment was cut short from outside and will be replaced"
+            );
+            return None;
+        }
         cached.used = self.clock;
         Some(cached.segment.clone())
     }
 
-    fn insert(&mut self, header: &SegmentHeader, segment: Segment, heap_bytes: u64) {
+    fn insert(&mut self, header: &SegmentHeader, segment: Segment, file: Option<Identity>) {
+        let heap_bytes = if file.is_some() { 0 } else { header.bytes };
         self.heap_bytes += heap_bytes;
-        self.mapped += usize::from(heap_bytes == 0);
-        self.segments.insert(header.id, Cached { segment, heap_bytes, used: self.clock });
+        self.mapped += usize::from(file.is_some());
+        self.segments.insert(header.id, Cached { segment, file, heap_bytes, used: self.clock });
         if self.heap_bytes > HEAP_BYTES || self.mapped > MAPPED_SEGMENTS {
             self.evict();
         }
@@ -151,6 +162,6 @@ impl Cache {
         let median = *median;
         self.segments.retain(|_, cached| cached.used > median);
         self.heap_bytes = self.segments.values().map(|c| c.heap_bytes).sum();
-        self.mapped = self.segments.values().filter(|c| c.heap_bytes == 0).count();
+        self.mapped = self.segments.values().filter(|c| c.file.is_some()).count();
     }
 }

@@ -62,10 +62,12 @@ pub(crate) fn answer(engine: &Arc<Engine>, request: Request, client: BorrowedFd<
             rerank(engine, &caller, model.as_deref(), &query, &passages)
         }
         Call::Prepare(prepare) => with_document_permit(engine, &caller, |waiter| {
-            parse::prepare(&engine.models, &engine.settings().parse, prepare, waiter).map(Reply::Prepared)
+            parse::prepare(&engine.models, &engine.settings().parse, &engine.parsing, prepare, waiter)
+                .map(Reply::Prepared)
         }),
         Call::Parse { content, media_type } => with_document_permit(engine, &caller, |waiter| {
-            parse::parse_document(&engine.settings().parse, content, media_type, waiter).map(Reply::Parsed)
+            parse::parse_document(&engine.settings().parse, &engine.parsing, content, media_type, waiter)
+                .map(Reply::Parsed)
         }),
         Call::Chat(request) => complete(engine, &caller, request),
     };

@@ -5,7 +5,7 @@ use crate::chat;
 use crate::device::{self, Choice};
 use crate::log;
 use crate::model::{Registry, runtime};
-use crate::parse::{self, Permits};
+use crate::parse::{self, Company, Permits};
 use crate::principal::StartKey;
 use crate::process;
 use crate::scheduler::Scheduler;
@@ -37,6 +37,8 @@ pub(crate) struct Engine {
     pub(crate) counters: Arc<Counters>,
     pub(crate) interactive_documents: Permits,
     pub(crate) bulk_documents: Permits,
+    /// Parse children under way.
+    pub(crate) parsing: Company,
     /// Requests to chat and embeddings endpoints under way.
     pub(crate) endpoint_requests: AtomicUsize,
     cache: Mutex<Cache>,
@@ -77,6 +79,7 @@ impl Engine {
             counters,
             interactive_documents: Permits::new(threads),
             bulk_documents: Permits::new(bulk),
+            parsing: Company::default(),
             endpoint_requests: AtomicUsize::new(0),
             cache: Mutex::new(cache),
             sandbox: Mutex::new("not tested yet".into()),

@@ -226,6 +226,9 @@ pub enum FailureCode {
     Provider,
     /// XX000: a bug.
     Internal,
+    /// 38000: what parses the document was killed from outside, by the kernel for want of memory or by somebody. Another
+    /// try may succeed.
+    Killed,
 }
 
 /// A model folder that was found.
