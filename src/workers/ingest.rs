@@ -412,12 +412,8 @@ pub(super) fn settle_failure(claim: &Claim, error: &Error) -> Result<()> {
     }
     let sqlstate = sqlstate_text(error.code);
     let text = error.one_line();
-    let again = |pause: Pause, counts: bool| Requeue {
-        pause,
-        counts,
-        sqlstate: Some(&sqlstate),
-        error: Some(&text),
-    };
+    let again =
+        |pause: Pause, counts: bool| Requeue { pause, counts, sqlstate: Some(&sqlstate), error: Some(&text) };
     worker::transaction(|| match verdict(error, claim.tries, config::max_tries()) {
         Verdict::Failed => {
             // In the order of all who change documents. It fails once nobody holds it.

@@ -211,7 +211,9 @@ fn added_policies_are_restored_or_reading_refuses() {
         let mut command = cluster.program(if file == &custom { "pg_restore" } else { "psql" });
         match target {
             "from_custom" => command.args(["--exit-on-error", "--dbname", target]).arg(file),
-            _ => command.args(["--set", "ON_ERROR_STOP=1", "--quiet", "--dbname", target, "--file"]).arg(file),
+            _ => {
+                command.args(["--set", "ON_ERROR_STOP=1", "--quiet", "--dbname", target, "--file"]).arg(file)
+            }
         };
         restore(&cluster, &mut command);
         let mut restored = cluster.connect("postgres", target);
@@ -222,7 +224,10 @@ fn added_policies_are_restored_or_reading_refuses() {
                     .refuses("55000", &format!("SELECT * FROM rag_search('{WORD}', mode => 'keyword')"));
                 assert!(failure.hint.contains("rag_restore_policies()"), "{failure}");
             }
-            assert_eq!(restored.refuses("42704", "SELECT rag_restore_policies()").message, "role \"somebody_missing\" does not exist");
+            assert_eq!(
+                restored.refuses("42704", "SELECT rag_restore_policies()").message,
+                "role \"somebody_missing\" does not exist"
+            );
             restored.run(&format!(
                 "UPDATE rag.added_policy SET roles = '{{{bob}}}' WHERE name = 'even'; SELECT rag_restore_policies()"
             ));

@@ -9,7 +9,7 @@ use std::time::Duration;
 const BY_DOMAIN: [&str; 7] =
     ["document", "chunk", "section", "segment", "job", "metadata_value", "tombstone"];
 /// Relations that are not for ordinary roles.
-const INTERNAL: [&str; 3] = ["gateway", "embedding", "space"];
+const INTERNAL: [&str; 5] = ["gateway", "embedding", "space", "added_policy", "builtin_policy"];
 /// Views over documents, with an owner.
 const BY_OWNER: [&str; 2] = ["job_status", "failed_job"];
 
