@@ -158,11 +158,20 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION rag.forget_documents(uuid[], uuid[]) IS 'Deletes chunks, embeddings, sections, metadata rows and jobs of documents.';
 
+CREATE FUNCTION rag.collection_before_delete() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+BEGIN
+    DELETE FROM rag.accepted_collection a USING rag.domain d WHERE d.collection_id = OLD.id AND d.id = a.domain_id;
+    RETURN OLD;
+END $$;
+COMMENT ON FUNCTION rag.collection_before_delete() IS 'Takes a collection that is being deleted out of everybody''s searches.';
+CREATE TRIGGER collection_before_delete BEFORE DELETE ON rag.collection
+    FOR EACH ROW EXECUTE FUNCTION rag.collection_before_delete();
+
 -- Deleting collections is cheap: the foreign key has cut off their domains, workers do the rest.
 CREATE FUNCTION rag.collection_after_delete() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    DELETE FROM rag.accepted_collection a USING rag.domain d WHERE d.collection_id IS NULL AND d.id = a.domain_id;
     PERFORM rag.wake_workers();
     RETURN NULL;
 END $$;

@@ -11,11 +11,11 @@ use crate::pg::index_condition::guarded_column;
 use crate::pg::principal::role_is_held_to_policies;
 use pgrx::{PgLogLevel, PgSqlErrorCode, is_a, pg_guard, pg_sys};
 
-/// What a table is taken to hold. Fewer pages than make a parallel scan worth while.
-const ROWS: f64 = 10_000.0;
-const PAGES: u32 = 500;
-const INDEX_PAGES: u32 = 50;
-const INDEX_HEIGHT: i32 = 1;
+/// What a table is taken to hold: enough for the more selective of two indexes to be the cheaper one.
+const ROWS: f64 = 200_000.0;
+const PAGES: u32 = 10_000;
+const INDEX_PAGES: u32 = 1_000;
+const INDEX_HEIGHT: i32 = 2;
 
 static mut NEXT_RELATION_INFO: pg_sys::get_relation_info_hook_type = None;
 static mut NEXT_RELATION_STATS: pg_sys::get_relation_stats_hook_type = None;
@@ -78,6 +78,8 @@ unsafe extern "C-unwind" fn relation_info(
         (*rel).tuples = ROWS;
         (*rel).pages = PAGES;
         (*rel).allvisfrac = 0.0;
+        // Not by the size that it is taken to have.
+        (*rel).rel_parallel_workers = 0;
         for index in elements::<pg_sys::IndexOptInfo>((*rel).indexlist) {
             (*index).tuples = ROWS;
             (*index).pages = INDEX_PAGES;

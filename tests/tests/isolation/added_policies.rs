@@ -51,7 +51,7 @@ fn hidden_documents_cost_no_result_and_change_no_score() {
 }
 
 /// Calls that read as the caller: searches and answers, and the tables themselves.
-const READS: [&str; 6] = [
+const READS: [&str; 5] = [
     "SELECT count(*) FROM rag_search('rope')",
     "SELECT count(*) FROM rag_search('rope', mode => 'keyword')",
     "SELECT rag_answer('rope')",
