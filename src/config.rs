@@ -148,9 +148,9 @@ settings! {
     BULK_THREADS "bulk_threads" integer(0, 0..=1024, Unit::Count) Reload Everyone
         "Threads of the engine for ingestion."
         "0 takes half of the cores, at least one. A change restarts the engine.";
-    ENGINE_MEMORY_LIMIT "engine_memory_limit" integer(0, 0..=16_777_216, Unit::Megabytes) Reload Everyone
+    ENGINE_MEMORY_LIMIT "engine_memory_limit" integer(-1, -1..=16_777_216, Unit::Megabytes) Reload Everyone
         "Most memory that the engine may hold."
-        "0 sets no limit. Beyond it the engine refuses work. A change restarts the engine.";
+        "-1 is half of what the machine or container has, at least 1 GB; 0 sets no limit. Near it the engine refuses bulk work, beyond it it ends and starts anew. A change restarts the engine.";
     ENGINE_QUEUE_LIMIT "engine_queue_limit" integer(1024, 1..=1_000_000, Unit::Count) Reload Everyone
         "Most requests that may wait in the engine, in each of its two queues."
         "A request beyond it fails at once with SQLSTATE 53000.";
@@ -337,9 +337,9 @@ pub(crate) fn bulk_threads() -> u32 {
     count(&BULK_THREADS)
 }
 
-/// Memory limit of the engine, in MiB; 0 is none.
-pub(crate) fn engine_memory_limit() -> u32 {
-    count(&ENGINE_MEMORY_LIMIT)
+/// Memory limit of the engine, in MiB: 0 is none, `None` a part of the machine's.
+pub(crate) fn engine_memory_limit() -> Option<u32> {
+    u32::try_from(ENGINE_MEMORY_LIMIT.get()).ok()
 }
 
 /// Most waiting requests per lane.

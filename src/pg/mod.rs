@@ -10,6 +10,7 @@ pub(crate) mod child;
 pub(crate) mod circumstances;
 pub(crate) mod closing;
 pub(crate) mod database;
+pub(crate) mod denied;
 pub(crate) mod elevation;
 pub(crate) mod explain;
 pub(crate) mod index_condition;

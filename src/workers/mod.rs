@@ -10,6 +10,7 @@ pub(crate) mod engine_settings;
 mod index;
 mod ingest;
 pub(crate) mod launcher;
+mod machine;
 mod merge;
 mod model_change;
 pub(crate) mod supervisor;

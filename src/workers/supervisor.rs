@@ -184,7 +184,7 @@ impl Supervisor {
         if engine.started.elapsed() >= HEALTHY {
             self.delay = FIRST_DELAY;
         }
-        let how = describe(ended.status);
+        let how = describe(ended.status, &engine.settings);
         log(
             PgLogLevel::LOG,
             format!("rag_ext engine (PID {}) {how}; it is started again in {:?}", ended.pid, self.delay),
@@ -306,8 +306,15 @@ fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX / 2)
 }
 
-fn describe(status: ExitStatus) -> String {
+fn describe(status: ExitStatus, settings: &Settings) -> String {
     match (status.signal(), status.code()) {
+        (_, Some(rag_wire::OVER_MEMORY_LIMIT)) => format!(
+            "ended itself, for it held more memory than rag_ext.engine_memory_limit allows, {} MB",
+            settings.memory_limit_mb
+        ),
+        (Some(libc::SIGKILL), _) => {
+            "was killed (signal 9), by somebody or for want of memory on this machine".to_owned()
+        }
         (Some(signal), _) => format!("was terminated by signal {signal}"),
         (_, Some(code)) => format!("exited with status {code}"),
         _ => "ended".to_owned(),

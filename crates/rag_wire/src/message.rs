@@ -115,6 +115,16 @@ pub enum Content {
     Bytes(#[serde(with = "serde_bytes")] Vec<u8>),
 }
 
+impl Content {
+    /// Its size in bytes.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Text(text) => text.len() as u64,
+            Self::Bytes(bytes) => bytes.len() as u64,
+        }
+    }
+}
+
 /// A chat request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Chat {

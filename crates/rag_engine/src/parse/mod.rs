@@ -11,6 +11,6 @@ mod sandbox;
 pub use child::parse;
 pub(crate) use company::Company;
 pub use ocr::ocr;
-pub(crate) use permits::Permits;
+pub(crate) use permits::{Permit, Permits};
 pub(crate) use prepare::{Waiter, parse_document, prepare};
 pub(crate) use sandbox::self_test;

@@ -84,10 +84,7 @@ pub(crate) fn parse_document(
 }
 
 fn check_size(limits: &ParseLimits, content: &Content) -> Result<(), NoReply> {
-    let bytes = match content {
-        Content::Text(text) => text.len() as u64,
-        Content::Bytes(bytes) => bytes.len() as u64,
-    };
+    let bytes = content.bytes();
     if bytes <= limits.max_document_bytes {
         return Ok(());
     }
