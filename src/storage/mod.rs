@@ -4,6 +4,7 @@
 //! within `pg::elevation::elevated`, or by a background worker, and name the domains that they touch.
 
 pub(crate) mod attached_row;
+pub(crate) mod attached_run;
 pub(crate) mod attachment;
 pub(crate) mod chunk;
 pub(crate) mod collection;

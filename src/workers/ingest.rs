@@ -45,6 +45,9 @@ const CLAIM_LOOK: Duration = Duration::from_secs(1);
 /// Between two looks of a busy worker for jobs that nobody is at.
 const ORPHAN_LOOK: Duration = Duration::from_secs(5);
 
+/// When an attached table that is due is looked at again while enough workers are at others.
+const FULL_DELAY_S: f64 = 2.0;
+
 /// When a database is looked at again in which a whole table was locked.
 const LOCKED_DELAY: Duration = Duration::from_secs(5);
 
@@ -89,8 +92,9 @@ fn later(delay: Duration) -> i64 {
 
 /// Seconds until a job or an attached table is due.
 fn seconds_until_due() -> Result<Option<f64>> {
-    let due =
-        [job::seconds_until_due()?, attachment::seconds_until_due()?, model_change::seconds_until_due()?];
+    let attached = attachment::seconds_until_due()?;
+    let attached = attached.map(|due| if attach::is_full() { due.max(FULL_DELAY_S) } else { due });
+    let due = [job::seconds_until_due()?, attached, model_change::seconds_until_due()?];
     Ok(due.into_iter().flatten().min_by(f64::total_cmp))
 }
 
@@ -172,9 +176,11 @@ impl Work {
         Ok(true)
     }
 
-    /// Puts jobs that nobody is at back into the queue; true if there were some.
+    /// Puts jobs that nobody is at back into the queue, and lets go of attached tables that nobody is at; true if there
+    /// were such jobs.
     fn reclaim_orphans(&mut self) -> Result<bool> {
         self.reclaimed = Instant::now();
+        attach::take_lost()?;
         let at_hand = self.unwritten.documents();
         let found = unless_locked(worker::transaction(|| job::reclaim_orphans(&at_hand)))?;
         Ok(found.is_some_and(|found| found > 0))
