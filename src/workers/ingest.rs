@@ -42,6 +42,12 @@ const IDLE_TIME: Duration = Duration::from_millis(500);
 /// Between two looks whether the document at hand is still wanted.
 const CLAIM_LOOK: Duration = Duration::from_secs(1);
 
+/// Time after which a turn is over, though claimed documents are left: they go back to the others of their owner.
+const TURN_TIME: Duration = Duration::from_secs(5);
+
+/// Owners that a worker remembers in a round: beyond that many, turns go by domain.
+const SERVED: usize = 1000;
+
 /// Between two looks of a busy worker for jobs that nobody is at.
 const ORPHAN_LOOK: Duration = Duration::from_secs(5);
 
@@ -101,6 +107,7 @@ fn seconds_until_due() -> Result<Option<f64>> {
 fn work_until_idle() -> Result<()> {
     let mut work = Work {
         last: 0,
+        served: Vec::new(),
         last_attached: 0,
         chores: Chores::new(),
         unwritten: Unwritten::default(),
@@ -138,8 +145,10 @@ fn report(what: &str, error: &Error) {
 
 /// What a worker remembers from one turn to the next.
 struct Work {
-    /// Whose turn it was last.
+    /// The domain whose turn it was last.
     last: Id,
+    /// The owners who had theirs in this round.
+    served: Vec<String>,
     /// The attached collection that was followed last.
     last_attached: Id,
     chores: Chores,
@@ -158,16 +167,20 @@ impl Work {
         if self.reclaimed.elapsed() >= ORPHAN_LOOK {
             self.reclaim_orphans()?;
         }
+        let (last, served) = (self.last, &mut self.served);
         let claimed = unless_locked(worker::transaction(|| {
-            let Some(turn) = job::next_turn(self.last)? else { return Ok(None) };
+            let Some(turn) = job::next_turn(last, served)? else { return Ok(None) };
             let domain = turn.spent_in;
             let claims = job::claim(domain, CLAIM)?;
-            Ok(Some((turn.of, domain, claims, collection::of_domain(domain)?)))
+            Ok(Some((turn, claims, collection::of_domain(domain)?)))
         }))?;
-        let Some((of, domain, claims, collection)) = claimed.flatten() else {
+        let Some((turn, claims, collection)) = claimed.flatten() else {
             return Ok(followed || self.chores.do_all()?);
         };
-        self.last = of;
+        let domain = turn.spent_in;
+        self.last = turn.of;
+        self.served.push(turn.owner);
+        self.served.truncate(SERVED);
         if let Some(collection) = collection {
             process_claims(&Rc::new(collection), claims, &mut self.unwritten)?;
         }
@@ -189,8 +202,13 @@ impl Work {
 
 fn process_claims(collection: &Rc<Collection>, claims: Vec<Claim>, unwritten: &mut Unwritten) -> Result<()> {
     let mut batch: Vec<(Claim, ProcessedDocument)> = Vec::new();
-    let mut since = Instant::now();
+    let begun = Instant::now();
+    let mut since = begun;
     for (index, claim) in claims.iter().enumerate() {
+        if index > 0 && begun.elapsed() >= TURN_TIME {
+            give_back(claim, Some(0.0))?;
+            continue;
+        }
         let place = format!("document {} of {}", index + 1, claims.len());
         match process(claim, collection, &place) {
             Outcome::Processed(processed) => batch.push((*claim, *processed)),
