@@ -117,6 +117,9 @@ settings! {
     MAX_TRIES "max_tries" integer(5, 1..=100, Unit::Count) Reload Everyone
         "Tries after which a job is listed as failed."
         "Tries are spaced by a growing delay. A document that does not parse is not tried again.";
+    ATTACHED_TIMEOUT "attached_timeout" integer(120_000, 100..=3_600_000, Unit::Milliseconds) Reload Everyone
+        "Longest time that background work lets one statement on an attached table take."
+        "Its policies and expressions are its owner's. Where they cannot be cancelled, the worker ends some seconds later, and the table is followed no more.";
     MERGE_ENABLED "merge_enabled" switch(true) Reload Everyone
         "Merges the segments of the keyword index in the background."
         "Turn it off on a logical subscriber, which receives the publisher's segments.";
@@ -285,6 +288,11 @@ pub(crate) fn ingest_workers() -> i32 {
 /// Tries of a job.
 pub(crate) fn max_tries() -> i32 {
     MAX_TRIES.get()
+}
+
+/// Longest time of one statement on an attached table.
+pub(crate) fn attached_timeout() -> Duration {
+    Duration::from_millis(count(&ATTACHED_TIMEOUT).into())
 }
 
 /// Whether workers merge segments.

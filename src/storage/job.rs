@@ -35,18 +35,20 @@ pub(crate) fn reclaim_orphans(at_hand: &[Id]) -> Result<i64> {
 }
 
 /// A domain whose turn it is to have work done.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Turn {
     /// Whose turn it is: where the next look goes on.
     pub(crate) of: Id,
+    /// Whose it is, as [`next_turn`] is told.
+    pub(crate) owner: String,
     /// Where its owner wants the turn to be spent.
     pub(crate) spent_in: Id,
 }
 
 /// Domains with queued jobs are stepped through in the falling order of ids, each by one look into the index, until
-/// one is not paused and has a job that is due. ORDER BY is that of `job_queued` read backwards: no other index
-/// serves, so nothing that is done is looked at, and the newest job of a domain comes first. Where an old snapshot
-/// keeps the entries of what is done, these are the older ones.
+/// one is not paused, is not of these owners, and has a job that is due. ORDER BY is that of `job_queued` read
+/// backwards: no other index serves, so nothing that is done is looked at, and the newest job of a domain comes first.
+/// Where an old snapshot keeps the entries of what is done, these are the older ones.
 const NEXT_TURN: &str = "WITH RECURSIVE waiting (domain_id) AS (
          (SELECT j.domain_id FROM rag.job j WHERE j.state = 'queued' AND j.domain_id < $1
           ORDER BY j.domain_id DESC, j.priority, j.due_at DESC, j.document_id DESC LIMIT 1)
@@ -54,32 +56,48 @@ const NEXT_TURN: &str = "WITH RECURSIVE waiting (domain_id) AS (
          SELECT (SELECT j.domain_id FROM rag.job j WHERE j.state = 'queued' AND j.domain_id < w.domain_id
                  ORDER BY j.domain_id DESC, j.priority, j.due_at DESC, j.document_id DESC LIMIT 1)
          FROM waiting w WHERE w.domain_id IS NOT NULL)
-     SELECT w.domain_id FROM waiting w
+     SELECT w.domain_id, live.owner FROM waiting w
      CROSS JOIN LATERAL (
-         SELECT FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id
+         SELECT d.owner_role::oid || '/' || d.owner AS owner
+         FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id
          WHERE d.id = w.domain_id AND d.paused_at IS NULL AND c.paused_at IS NULL LIMIT 1) live
      CROSS JOIN LATERAL (
          SELECT FROM rag.job j
          WHERE j.domain_id = w.domain_id AND j.state = 'queued' AND j.due_at <= clock_timestamp()
          ORDER BY j.priority, j.due_at DESC, j.document_id DESC LIMIT 1) due
+     WHERE live.owner <> ALL ($2)
      LIMIT 1";
 
+/// Owners that other workers are at.
+const SERVED_BY_OTHERS: &str = "SELECT DISTINCT d.owner_role::oid || '/' || d.owner
+     FROM rag.job j JOIN rag.domain d ON d.id = j.domain_id
+     WHERE j.state = 'running' AND j.worker_pid <> pg_backend_pid()";
+
 /// The next domain with work that is due, after `last` (0 at first) in the falling order of ids, then beginning anew: each
-/// domain gets its turn, however much another has queued. Its owner may have given another of his domains a
-/// higher priority; then the turn is spent there, so that no priority takes anything from others.
-pub(crate) fn next_turn(last: Id) -> Result<Option<Turn>> {
-    let next = |before: Id| {
-        spi::write_one(NEXT_TURN, vec![uuid(before).into()], |row| row.require::<pgrx::Uuid>(1).map(id))
+/// owner gets his turn, however much another has queued in however many domains. `served` are those who had theirs since
+/// the last beginning; a new one empties it. While others wait, no turn goes to an owner whom another worker is at.
+///
+/// The owner may have given another of his domains a higher priority; then the turn is spent there, so that no priority
+/// takes anything from others.
+pub(crate) fn next_turn(last: Id, served: &mut Vec<String>) -> Result<Option<Turn>> {
+    let next = |before: Id, without: Vec<String>| {
+        spi::write_one(NEXT_TURN, vec![uuid(before).into(), without.into()], |row| {
+            Ok((row.require::<pgrx::Uuid>(1).map(id)?, row.require::<String>(2)?))
+        })
     };
-    let found = match last {
+    let busy = spi::write(SERVED_BY_OTHERS, vec![], |row| row.require::<String>(1))?;
+    let mut found = match last {
         0 => None,
-        last => next(last)?,
+        last => next(last, busy.iter().chain(served.iter()).cloned().collect())?,
     };
-    let found = match found {
-        Some(domain) => Some(domain),
-        None => next(Id::MAX)?,
-    };
-    let Some(of) = found else { return Ok(None) };
+    if found.is_none() {
+        served.clear();
+        found = next(Id::MAX, busy.clone())?;
+    }
+    if found.is_none() && !busy.is_empty() {
+        found = next(Id::MAX, Vec::new())?;
+    }
+    let Some((of, owner)) = found else { return Ok(None) };
     let preferred = spi::write_one(
         "SELECT o.id FROM rag.domain d
          JOIN rag.domain o ON o.owner = d.owner AND o.owner_role = d.owner_role AND o.priority > d.priority
@@ -91,7 +109,7 @@ pub(crate) fn next_turn(last: Id) -> Result<Option<Turn>> {
         vec![uuid(of).into()],
         |row| row.require::<pgrx::Uuid>(1).map(id),
     )?;
-    Ok(Some(Turn { of, spent_in: preferred.unwrap_or(of) }))
+    Ok(Some(Turn { of, owner, spent_in: preferred.unwrap_or(of) }))
 }
 
 /// Claims up to `limit` due jobs of a domain: by priority, then oldest first.

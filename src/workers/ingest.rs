@@ -42,8 +42,17 @@ const IDLE_TIME: Duration = Duration::from_millis(500);
 /// Between two looks whether the document at hand is still wanted.
 const CLAIM_LOOK: Duration = Duration::from_secs(1);
 
+/// Time after which a turn is over, though claimed documents are left: they go back to the others of their owner.
+const TURN_TIME: Duration = Duration::from_secs(5);
+
+/// Owners that a worker remembers in a round: beyond that many, turns go by domain.
+const SERVED: usize = 1000;
+
 /// Between two looks of a busy worker for jobs that nobody is at.
 const ORPHAN_LOOK: Duration = Duration::from_secs(5);
+
+/// When an attached table that is due is looked at again while enough workers are at others.
+const FULL_DELAY_S: f64 = 2.0;
 
 /// When a database is looked at again in which a whole table was locked.
 const LOCKED_DELAY: Duration = Duration::from_secs(5);
@@ -92,14 +101,16 @@ fn later(delay: Duration) -> i64 {
 
 /// Seconds until a job or an attached table is due.
 fn seconds_until_due() -> Result<Option<f64>> {
-    let due =
-        [job::seconds_until_due()?, attachment::seconds_until_due()?, model_change::seconds_until_due()?];
+    let attached = attachment::seconds_until_due()?;
+    let attached = attached.map(|due| if attach::is_full() { due.max(FULL_DELAY_S) } else { due });
+    let due = [job::seconds_until_due()?, attached, model_change::seconds_until_due()?];
     Ok(due.into_iter().flatten().min_by(f64::total_cmp))
 }
 
 fn work_until_idle() -> Result<()> {
     let mut work = Work {
         last: 0,
+        served: Vec::new(),
         last_attached: 0,
         chores: Chores::new(),
         unwritten: Unwritten::default(),
@@ -137,8 +148,10 @@ fn report(what: &str, error: &Error) {
 
 /// What a worker remembers from one turn to the next.
 struct Work {
-    /// Whose turn it was last.
+    /// The domain whose turn it was last.
     last: Id,
+    /// The owners who had theirs in this round.
+    served: Vec<String>,
     /// The attached collection that was followed last.
     last_attached: Id,
     chores: Chores,
@@ -157,16 +170,20 @@ impl Work {
         if self.reclaimed.elapsed() >= ORPHAN_LOOK {
             self.reclaim_orphans()?;
         }
+        let (last, served) = (self.last, &mut self.served);
         let claimed = unless_locked(worker::transaction(|| {
-            let Some(turn) = job::next_turn(self.last)? else { return Ok(None) };
+            let Some(turn) = job::next_turn(last, served)? else { return Ok(None) };
             let domain = turn.spent_in;
             let claims = job::claim(domain, CLAIM)?;
-            Ok(Some((turn.of, domain, claims, collection::of_domain(domain)?)))
+            Ok(Some((turn, claims, collection::of_domain(domain)?)))
         }))?;
-        let Some((of, domain, claims, collection)) = claimed.flatten() else {
+        let Some((turn, claims, collection)) = claimed.flatten() else {
             return Ok(followed || self.chores.do_all()?);
         };
-        self.last = of;
+        let domain = turn.spent_in;
+        self.last = turn.of;
+        self.served.push(turn.owner);
+        self.served.truncate(SERVED);
         if let Some(collection) = collection {
             process_claims(&Rc::new(collection), claims, &mut self.unwritten)?;
         }
@@ -175,9 +192,11 @@ impl Work {
         Ok(true)
     }
 
-    /// Puts jobs that nobody is at back into the queue; true if there were some.
+    /// Puts jobs that nobody is at back into the queue, and lets go of attached tables that nobody is at; true if there
+    /// were such jobs.
     fn reclaim_orphans(&mut self) -> Result<bool> {
         self.reclaimed = Instant::now();
+        attach::take_lost()?;
         let at_hand = self.unwritten.documents();
         let found = unless_locked(worker::transaction(|| job::reclaim_orphans(&at_hand)))?;
         Ok(found.is_some_and(|found| found > 0))
@@ -186,8 +205,13 @@ impl Work {
 
 fn process_claims(collection: &Rc<Collection>, claims: Vec<Claim>, unwritten: &mut Unwritten) -> Result<()> {
     let mut batch: Vec<(Claim, ProcessedDocument)> = Vec::new();
-    let mut since = Instant::now();
+    let begun = Instant::now();
+    let mut since = begun;
     for (index, claim) in claims.iter().enumerate() {
+        if index > 0 && begun.elapsed() >= TURN_TIME {
+            give_back(claim, Some(0.0))?;
+            continue;
+        }
         let place = format!("document {} of {}", index + 1, claims.len());
         match process(claim, collection, &place) {
             Outcome::Processed(processed) => batch.push((*claim, *processed)),
