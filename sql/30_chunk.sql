@@ -83,6 +83,17 @@ COMMENT ON COLUMN rag.segment.entries IS 'Chunks in the segment, deleted ones in
 COMMENT ON COLUMN rag.segment.bytes IS 'Bytes of all parts.';
 COMMENT ON COLUMN rag.segment.sha256 IS 'SHA-256 of all parts.';
 
+CREATE TABLE rag.merge_failure (
+    domain_id uuid PRIMARY KEY,
+    tries integer NOT NULL DEFAULT 1,
+    due_at timestamptz NOT NULL,
+    sqlstate text NOT NULL,
+    error text NOT NULL
+);
+-- No policy: workers and superusers alone.
+ALTER TABLE rag.merge_failure ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+COMMENT ON TABLE rag.merge_failure IS 'Domains whose keyword segments could not be merged, as where one is damaged, and when that is tried again. Not dumped.';
+
 CREATE TABLE rag.tombstone (
     domain_id uuid NOT NULL,
     id uuid NOT NULL DEFAULT rag.new_id(),

@@ -117,7 +117,13 @@ COMMENT ON FUNCTION rag.document_after_delete() IS 'Takes away what was derived 
 CREATE FUNCTION rag.document_after_truncate() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    TRUNCATE rag.metadata_value, rag.section, rag.chunk, rag.embedding, rag.segment, rag.tombstone, rag.job;
+    TRUNCATE rag.metadata_value, rag.section, rag.chunk, rag.embedding, rag.segment, rag.tombstone, rag.merge_failure,
+        rag.job, rag.attached_row;
+    -- Rows of attached tables are still there, and become documents again.
+    UPDATE rag.attachment
+    SET state = 'filling', pass = 'scan', position = NULL, rows_read = 0, tries = 0, due_at = now(), filled_at = NULL
+    WHERE state IN ('filling', 'current');
+    PERFORM rag.wake_workers();
     RETURN NULL;
 END $$;
 COMMENT ON FUNCTION rag.document_after_truncate() IS 'Takes away everything that was derived from documents.';
@@ -127,19 +133,25 @@ COMMENT ON FUNCTION rag.document_after_truncate() IS 'Takes away everything that
 CREATE FUNCTION rag.forget_documents(domain_ids uuid[], document_ids uuid[]) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+    chunk_domains uuid[];
+    chunk_ids uuid[];
 BEGIN
     IF domain_ids IS NULL THEN
         RETURN;
     END IF;
-    WITH gone AS (
-        SELECT domain_id, id FROM unnest(domain_ids, document_ids) AS g (domain_id, id)
-    ), chunks AS (
-        DELETE FROM rag.chunk c USING gone g
+    WITH chunks AS (
+        DELETE FROM rag.chunk c USING unnest(domain_ids, document_ids) AS g (domain_id, id)
         WHERE c.domain_id = g.domain_id AND c.document_id = g.id
         RETURNING c.domain_id, c.id
-    ), embeddings AS (
-        DELETE FROM rag.embedding e USING chunks c
-        WHERE e.domain_id = c.domain_id AND e.chunk_id = c.id
+    )
+    SELECT array_agg(c.domain_id), array_agg(c.id) INTO chunk_domains, chunk_ids FROM chunks c;
+    -- A statement of its own, which sees vectors that were committed while the chunks were waited for: who adds vectors
+    -- of a model to come holds their chunks.
+    DELETE FROM rag.embedding e USING unnest(chunk_domains, chunk_ids) AS c (domain_id, id)
+    WHERE e.domain_id = c.domain_id AND e.chunk_id = c.id;
+    WITH gone AS (
+        SELECT domain_id, id FROM unnest(domain_ids, document_ids) AS g (domain_id, id)
     ), sections AS (
         DELETE FROM rag.section s USING gone g WHERE s.domain_id = g.domain_id AND s.document_id = g.id
     ), metadata AS (
@@ -148,7 +160,7 @@ BEGIN
         DELETE FROM rag.job j USING gone g WHERE j.domain_id = g.domain_id AND j.document_id = g.id
     )
     INSERT INTO rag.tombstone (domain_id, chunks)
-    SELECT c.domain_id, count(*) FROM chunks c
+    SELECT c.domain_id, count(*) FROM unnest(chunk_domains) AS c (domain_id)
     -- A domain that is being deleted takes its segments with it.
     WHERE EXISTS (SELECT FROM rag.domain d WHERE d.id = c.domain_id)
     GROUP BY c.domain_id;

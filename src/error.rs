@@ -96,6 +96,11 @@ impl Error {
         )
     }
 
+    /// Whether stored bytes are damaged: found by us, or by the server in a page or a value.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(self.code, PgSqlErrorCode::ERRCODE_DATA_CORRUPTED | PgSqlErrorCode::ERRCODE_INDEX_CORRUPTED)
+    }
+
     /// One line for a job's error column or a diagnostics row, which others than superusers read.
     pub(crate) fn one_line(&self) -> String {
         match &self.detail {

@@ -16,6 +16,7 @@ mod rerank;
 mod search;
 mod status;
 mod trigger;
+mod verify;
 mod work;
 
 use crate::error::{Error, Result};

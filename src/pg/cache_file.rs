@@ -59,6 +59,11 @@ pub(crate) fn is_intact(name: &str, file: &Identity) -> bool {
     }
 }
 
+/// All bytes of a cached file; `None` if it is not there or cannot be read.
+pub(crate) fn read(name: &str) -> Option<Vec<u8>> {
+    fs::read(path(name)).ok()
+}
+
 /// Writes a file aside, makes it durable and renames it into place. Of two that write at once one wins; their
 /// bytes are the same.
 pub(crate) fn store(name: &str, bytes: &[u8]) -> io::Result<()> {

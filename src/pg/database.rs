@@ -1,4 +1,4 @@
-//! The list of databases, read without being connected to one.
+//! Which databases there are, read without being connected to one.
 
 use pgrx::pg_sys;
 
@@ -36,4 +36,10 @@ pub(crate) fn list() -> Vec<u32> {
         pg_sys::table_close(relation, pg_sys::AccessShareLock as i32);
     }
     databases
+}
+
+/// Whether there is a database of this OID. Call in a transaction.
+pub(crate) fn exists(database: u32) -> bool {
+    // SAFETY: a look-up in the shared catalogs, within a transaction; the name is a copy, which goes with it.
+    unsafe { !pg_sys::get_database_name(pg_sys::Oid::from(database)).is_null() }
 }

@@ -1,4 +1,4 @@
-//! Tables: holding them still while they are looked at, and the policies that they have.
+//! Tables and types: holding tables still while they are looked at, the policies that they have, and what is where.
 
 use pgrx::pg_sys;
 use std::ffi::CStr;
@@ -69,5 +69,21 @@ pub(crate) fn has_restrictive_policy(schema: &CStr, table: &CStr) -> bool {
         }
         pg_sys::RelationClose(relation);
         found
+    }
+}
+
+/// Whether a schema of this name has a type of this name.
+pub(crate) fn schema_has_type(schema: &CStr, name: &CStr) -> bool {
+    // SAFETY: look-ups in the system caches within a transaction; the names outlive them.
+    unsafe {
+        let schema = pg_sys::get_namespace_oid(schema.as_ptr(), true);
+        schema != pg_sys::InvalidOid
+            && pg_sys::SearchSysCacheExists(
+                pg_sys::SysCacheIdentifier::TYPENAMENSP as i32,
+                pg_sys::Datum::from(name.as_ptr()),
+                pg_sys::Datum::from(schema),
+                pg_sys::Datum::from(0usize),
+                pg_sys::Datum::from(0usize),
+            )
     }
 }

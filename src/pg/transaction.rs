@@ -1,6 +1,9 @@
 //! What the current transaction is and has done.
 
-use pgrx::pg_sys;
+use crate::error::Result;
+use crate::pg::worker::caught_error;
+use pgrx::{PgTryBuilder, pg_sys};
+use std::panic::AssertUnwindSafe;
 
 /// Whether a row version was written by the current transaction or one of its subtransactions.
 pub(crate) fn is_own_xid(xid: u32) -> bool {
@@ -35,4 +38,31 @@ pub(crate) fn with_catalog_snapshot<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: `work` has left the active snapshot as it was.
     unsafe { pg_sys::PopActiveSnapshot() };
     result
+}
+
+/// Runs `work` in a subtransaction. An error in it, also one that the server raises, is returned, and what the
+/// transaction did before is left as it was. The caller must pass on what it does not expect, such as 57014.
+///
+/// In a parallel plan no subtransaction can begin: there an error of the server ends the statement.
+pub(crate) fn attempt<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    // SAFETY: called on the backend's main thread within a transaction. Memory context and resource owner are those
+    // of before, as after a block with EXCEPTION in PL/pgSQL.
+    unsafe {
+        if pg_sys::IsInParallelMode() {
+            return work();
+        }
+        let (context, owner) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
+        pg_sys::BeginInternalSubTransaction(std::ptr::null());
+        pg_sys::MemoryContextSwitchTo(context);
+        let outcome = PgTryBuilder::new(AssertUnwindSafe(work))
+            .catch_others(|caught| Err(caught_error(caught)))
+            .execute();
+        match outcome {
+            Ok(_) => pg_sys::ReleaseCurrentSubTransaction(),
+            Err(_) => pg_sys::RollbackAndReleaseCurrentSubTransaction(),
+        }
+        pg_sys::MemoryContextSwitchTo(context);
+        pg_sys::CurrentResourceOwner = owner;
+        outcome
+    }
 }

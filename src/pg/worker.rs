@@ -158,6 +158,7 @@ impl Drop for StartedWorker {
 /// default of deadlock_timeout, so that a session and a worker who wait for each other are told apart by the worker,
 /// which comes again.
 const OWN_SETTINGS: &[(&CStr, &CStr)] = &[
+    (c"role", c"none"),
     (c"search_path", c"pg_catalog, pg_temp"),
     (c"session_replication_role", c"origin"),
     (c"row_security", c"on"),
@@ -167,6 +168,8 @@ const OWN_SETTINGS: &[(&CStr, &CStr)] = &[
     (c"statement_timeout", c"0"),
     (c"lock_timeout", c"500ms"),
     (c"idle_in_transaction_session_timeout", c"0"),
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    (c"transaction_timeout", c"0"),
 ];
 
 /// Connects this worker to a database, as the bootstrap superuser, and takes the place that the launcher kept
@@ -180,7 +183,7 @@ pub(crate) fn connect(name: &'static CStr, database: u32) -> bool {
         return false;
     }
     // SAFETY: called once in this process, which was registered with access to databases. Names and values are literals
-    // of settings that every major has.
+    // of settings that this major has.
     unsafe {
         pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::Oid::from(database), pg_sys::InvalidOid, 0);
         for (name, value) in OWN_SETTINGS {

@@ -7,23 +7,28 @@
 
 use super::segment_cache;
 use crate::attach::{self, Access};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pg::elevation::elevated;
 use crate::storage::{Id, chunk, segment};
 use rag_bm25::Segment;
 use std::collections::HashSet;
 
 /// Segments of attached domains, as far as the caller sees them. He must have been found to see the domains.
-pub(super) fn segments_of_attached(domains: &[Id], may_hide_rows: bool) -> Result<Vec<Segment>> {
+/// What is damaged is left out, and noted.
+pub(super) fn segments_of_attached(
+    domains: &[Id],
+    may_hide_rows: bool,
+    damage: &mut Option<Error>,
+) -> Result<Vec<Segment>> {
     let mut open = Vec::new();
     for (domain, access) in attach::access(domains)? {
         match access {
             Access::Closed => {}
-            Access::Open | Access::ByRow if may_hide_rows => open.extend(segments(&[domain])?),
-            Access::Open => open.extend(all(&[domain])?),
+            Access::Open | Access::ByRow if may_hide_rows => open.extend(segments(&[domain], damage)?),
+            Access::Open => open.extend(all(&[domain], damage)?),
             Access::ByRow => {
                 let seen: HashSet<Id> = chunk::ids_of_domains(&[domain])?.into_iter().collect();
-                open.extend(restricted(&all(&[domain])?, &seen)?);
+                open.extend(restricted(&all(&[domain], damage)?, &seen)?);
             }
         }
     }
@@ -31,16 +36,21 @@ pub(super) fn segments_of_attached(domains: &[Id], may_hide_rows: bool) -> Resul
 }
 
 /// Segments of the chunks that the caller sees, of any domains. He must have been found to see the domains.
-pub(super) fn segments(domains: &[Id]) -> Result<Vec<Segment>> {
+/// What is damaged is left out, and noted.
+pub(super) fn segments(domains: &[Id], damage: &mut Option<Error>) -> Result<Vec<Segment>> {
     if domains.is_empty() {
         return Ok(Vec::new());
     }
     let seen: HashSet<Id> = chunk::showable_of_domains(domains)?.into_iter().collect();
-    restricted(&all(domains)?, &seen)
+    restricted(&all(domains, damage)?, &seen)
 }
 
-fn all(domains: &[Id]) -> Result<Vec<Segment>> {
-    elevated(|| segment_cache::open_all(&segment::list(domains)?))
+fn all(domains: &[Id], damage: &mut Option<Error>) -> Result<Vec<Segment>> {
+    let opened = elevated(|| segment_cache::open_all(&segment::list(domains)?))?;
+    if damage.is_none() {
+        *damage = opened.damage;
+    }
+    Ok(opened.segments.into_iter().map(|(_, segment)| segment).collect())
 }
 
 /// One segment per language, of the entries that the caller sees.

@@ -1,6 +1,7 @@
 //! What each stage of a call did: in, out, milliseconds, and what it fell back to.
 
 use crate::error::Error;
+use crate::pg::ErrorReport;
 use pgrx::PgSqlErrorCode;
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -50,6 +51,15 @@ impl Stages {
         pgrx::warning!("rag_ext: {name} stage unavailable, continuing with {to}: {}", error.message);
     }
 
+    /// Ends a stage that did its work, but for what is damaged.
+    pub(crate) fn done_in_part(&mut self, watch: Watch, input: usize, output: usize, damage: &Error) {
+        let name = watch.name;
+        self.push(watch, input, output, None, Some("what is sound"), Some(damage.message.clone()));
+        let mut warning = damage.clone();
+        warning.message = format!("rag_ext: {name} stage leaves out what is damaged: {}", damage.message);
+        ErrorReport::from(warning).report(pgrx::PgLogLevel::WARNING);
+    }
+
     fn push(
         &mut self,
         watch: Watch,
@@ -61,11 +71,6 @@ impl Stages {
     ) {
         let milliseconds = watch.since.elapsed().as_secs_f64() * 1000.0;
         self.0.push(Stage { name: watch.name, input, output, milliseconds, method, fallback, reason });
-    }
-
-    /// Whether any stage fell back.
-    pub(crate) fn has_fallback(&self) -> bool {
-        self.0.iter().any(|stage| stage.fallback.is_some())
     }
 
     /// Takes over the stages of a part of the work.

@@ -3,6 +3,7 @@
 use super::scope::Scope;
 use super::{by_row, segment_cache};
 use crate::error::{Error, Result};
+use crate::pg::transaction;
 use crate::storage::segment::SegmentHeader;
 use crate::storage::{Id, is_attached, segment};
 use rag_bm25::{Language, Marker, Query, Segment};
@@ -14,6 +15,7 @@ use std::collections::{HashMap, HashSet};
 pub(crate) struct OpenSegments {
     groups: Vec<(Language, Vec<Segment>)>,
     entries: usize,
+    damage: Option<Error>,
 }
 
 impl OpenSegments {
@@ -21,14 +23,29 @@ impl OpenSegments {
     pub(crate) fn entries(&self) -> usize {
         self.entries
     }
+
+    /// What is wrong with a segment that is left out.
+    pub(crate) fn damage(&self) -> Option<&Error> {
+        self.damage.as_ref()
+    }
 }
 
-/// Opens the segments of a scope. Statistics are those of exactly these.
+/// Chunks in the segments of a scope, with those deleted since the last merges. Opens no more than it takes.
+pub(crate) fn entries(scope: &Scope) -> Result<usize> {
+    if scope.has_attached() || scope.may_hide_rows() {
+        return Ok(segments(scope)?.entries());
+    }
+    let headers = transaction::attempt(|| segment::list(&scope.ids()))?;
+    Ok(headers.iter().map(|header| header.entries as usize).sum())
+}
+
+/// Opens the segments of a scope, but for damaged ones. Statistics are those of exactly these.
 pub(crate) fn segments(scope: &Scope) -> Result<OpenSegments> {
     let (attached, ordinary): (Vec<Id>, Vec<Id>) = scope.ids().into_iter().partition(|id| is_attached(*id));
     let may_hide_rows = scope.may_hide_rows();
     let (whole, in_part) = if may_hide_rows { (Vec::new(), ordinary) } else { (ordinary, Vec::new()) };
-    let headers = segment::list(&whole)?;
+    // A page of the table itself that cannot be read is damage too.
+    let headers = transaction::attempt(|| segment::list(&whole))?;
     let mut groups: Vec<(Language, Vec<Segment>)> = Vec::new();
     let mut entries = 0;
     let mut add = |language: Language, count: u32, open: Segment| {
@@ -38,19 +55,25 @@ pub(crate) fn segments(scope: &Scope) -> Result<OpenSegments> {
             None => groups.push((language, vec![open])),
         }
     };
-    for (header, open) in headers.iter().zip(segment_cache::open_all(&headers)?) {
-        add(language_of(header)?, header.entries, open);
+    let mut opened = segment_cache::open_all(&headers)?;
+    for (index, open) in opened.segments {
+        match language_of(&headers[index]) {
+            Ok(language) => add(language, headers[index].entries, open),
+            Err(error) => drop(opened.damage.get_or_insert(error)),
+        }
     }
-    let of_attached = by_row::segments_of_attached(&attached, may_hide_rows)?;
-    for open in by_row::segments(&in_part)?.into_iter().chain(of_attached) {
+    let mut damage = opened.damage;
+    let of_attached = by_row::segments_of_attached(&attached, may_hide_rows, &mut damage)?;
+    for open in by_row::segments(&in_part, &mut damage)?.into_iter().chain(of_attached) {
         add(open.language(), open.len(), open);
     }
-    Ok(OpenSegments { groups, entries })
+    Ok(OpenSegments { groups, entries, damage })
 }
 
 fn language_of(header: &SegmentHeader) -> Result<Language> {
     Language::from_name(&header.language).ok_or_else(|| {
         Error::damaged(format!("a segment names the unknown language \"{}\"", header.language))
+            .hint(segment::REPAIR)
     })
 }
 

@@ -11,13 +11,15 @@ pub(crate) mod rerank;
 pub(crate) mod scope;
 mod segment_cache;
 mod vector;
+pub(crate) mod verify;
 
-pub(crate) use segment_cache::remove_stale_files;
+pub(crate) use segment_cache::{remove_files_of_dropped_databases, remove_stale_files};
 
 use crate::error::Result;
 use crate::storage::chunk::{self, ShownChunk};
 use crate::storage::{Id, document, metadata};
-use diagnostics::Stages;
+use diagnostics::{Stages, Watch};
+use keyword::OpenSegments;
 use options::{Fusion, Mode, SearchOptions};
 use rag_core::filter::Filter;
 use rag_core::fuse::{self, Ranked};
@@ -116,8 +118,15 @@ fn keyword_only(
             Some(SearchHit { chunk, score, keyword: Some((i + 1, score)), vector: None, rerank: None })
         })
         .collect();
-    stages.done(watch, segments.entries(), hits.len());
+    keyword_done(&mut stages, watch, &segments, hits.len());
     Ok(SearchOutcome { hits, stages })
+}
+
+fn keyword_done(stages: &mut Stages, watch: Watch, segments: &OpenSegments, found: usize) {
+    match segments.damage() {
+        None => stages.done(watch, segments.entries(), found),
+        Some(damage) => stages.done_in_part(watch, segments.entries(), found, damage),
+    }
 }
 
 /// Ranked ids of both arms, fused.
@@ -135,34 +144,58 @@ fn arms(
 ) -> Result<RankedHits> {
     let options = request.options;
     let wanted = options.candidates.max(request.k);
-    let segments = keyword::segments(scope)?;
 
     let mut keyword = Vec::new();
+    let (mut visible, mut keyword_failed) = (0, false);
     if request.mode != Mode::Vector {
         let watch = stages.start("keyword");
-        keyword = keyword::search_live(scope, &segments, request.query, wanted, allowed.map(|a| &a.chunks))?;
-        stages.done(watch, segments.entries(), keyword.len());
+        let found = keyword::segments(scope).and_then(|segments| {
+            let chunks = allowed.map(|a| &a.chunks);
+            Ok((keyword::search_live(scope, &segments, request.query, wanted, chunks)?, segments))
+        });
+        match found {
+            Ok((hits, segments)) => {
+                visible = segments.entries();
+                keyword_done(stages, watch, &segments, hits.len());
+                keyword = hits;
+            }
+            Err(error) if request.mode == Mode::Hybrid && error.is_damage() => {
+                stages.fell_back(watch, "vector", &error);
+                keyword_failed = true;
+            }
+            Err(error) => return Err(error),
+        }
     }
     let mut vector = Vec::new();
+    let mut vector_failed = false;
     if request.mode != Mode::Keyword {
         let watch = stages.start("vector");
-        let visible = segments.entries();
+        if request.mode == Mode::Vector {
+            visible = match keyword::entries(scope) {
+                // The count only chooses the way.
+                Err(error) if error.is_damage() => 0,
+                counted => counted?,
+            };
+        }
         let documents = allowed.map(|a| a.documents.as_slice());
-        match vector_live(scope, request.query, wanted, visible, documents) {
+        match vector_live(scope, request.query, wanted, visible, documents, &keyword) {
             Ok(found) => {
                 stages.done_as(watch, visible, found.hits.len(), found.method);
                 vector = found.hits;
             }
             Err(error) if request.mode == Mode::Hybrid && diagnostics::is_engine_trouble(&error) => {
                 stages.fell_back(watch, "keyword", &error);
+                vector_failed = true;
             }
             Err(error) => return Err(error),
         }
     }
-    let order = match (request.mode, stages.has_fallback()) {
-        (Mode::Keyword, _) | (Mode::Hybrid, true) => keyword.clone(),
-        (Mode::Vector, _) => vector.clone(),
-        (Mode::Hybrid, false) => {
+    let order = match request.mode {
+        Mode::Keyword => keyword.clone(),
+        Mode::Vector => vector.clone(),
+        Mode::Hybrid if vector_failed => keyword.clone(),
+        Mode::Hybrid if keyword_failed => vector.clone(),
+        Mode::Hybrid => {
             let watch = stages.start("fusion");
             let weight = options.keyword_weight as f32;
             let lists = [(keyword.as_slice(), weight), (vector.as_slice(), 1.0 - weight)];
@@ -177,24 +210,26 @@ fn arms(
     Ok(RankedHits { order, keyword, vector })
 }
 
-/// The nearest chunks that the caller sees. Of an attached table a row may be gone or changed, and hidden, whose
-/// embedding is still there; and policies that an administrator adds may hide a document and not its embeddings.
+/// The nearest chunks that the caller sees. A vector may outlive its chunk, as one that was computed while the chunk was
+/// deleted; of an attached table a row may be gone or changed, and hidden, whose embedding is still there; and policies
+/// that an administrator adds may hide a document and not its embeddings. `seen` are known to be seen.
 fn vector_live(
     scope: &Scope,
     query: &str,
     limit: usize,
     visible: usize,
     documents: Option<&[Id]>,
+    seen: &[Ranked],
 ) -> Result<vector::Found> {
+    let mut seen: HashSet<Id> = seen.iter().map(|hit| hit.id).collect();
     let mut asked = limit;
     loop {
         let mut found = vector::search(scope, query, asked, visible, documents)?;
-        if !scope.has_attached() && !scope.may_hide_rows() {
-            return Ok(found);
-        }
         let exhausted = found.hits.len() < asked;
-        let ids: Vec<Id> = found.hits.iter().map(|hit| hit.id).collect();
-        let seen = scope.visible(&ids)?;
+        let unknown: Vec<Id> = found.hits.iter().map(|hit| hit.id).filter(|id| !seen.contains(id)).collect();
+        if !unknown.is_empty() {
+            seen.extend(scope.visible(&unknown)?);
+        }
         found.hits.retain(|hit| seen.contains(&hit.id));
         if found.hits.len() >= limit || exhausted {
             found.hits.truncate(limit);

@@ -70,6 +70,14 @@ impl Scope {
         others.map(|d| d.id).collect()
     }
 
+    /// Domains all of whose rows are the caller's to see: his own, and those of tables that he attached. All of them
+    /// for a superuser with `rag_ext.all_domains`.
+    pub(crate) fn own_domains(&self) -> Vec<&VisibleDomain> {
+        let everything = config::all_domains() && server::user_is_superuser();
+        let is_own = |d: &&VisibleDomain| if is_attached(d.id) { d.is_own } else { d.is_own_domain };
+        self.domains.iter().filter(|d| everything || is_own(d)).collect()
+    }
+
     /// Whether there is an attached table among the domains.
     pub(crate) fn has_attached(&self) -> bool {
         self.domains.iter().any(|d| is_attached(d.id))

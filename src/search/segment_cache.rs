@@ -3,15 +3,18 @@
 //! A segment never changes, so what is cached is never wrong; what may be seen is decided anew by each call,
 //! which lists the segments in its snapshot. A segment of the caller's own open transaction is not cached.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pg::cache_file::{self, Identity};
-use crate::pg::transaction;
+use crate::pg::elevation::elevated;
+use crate::pg::{database, transaction};
 use crate::storage::Id;
 use crate::storage::segment::{self, SegmentHeader};
 use rag_bm25::Segment;
-use std::cell::RefCell;
-use std::collections::HashMap;
+use rag_core::hash::sha256;
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
+use std::time::{Duration, Instant};
 
 /// Segments up to this size are kept on the heap: a file and a map would cost more.
 const HEAP_SEGMENT_BYTES: u64 = 64 * 1024;
@@ -38,33 +41,54 @@ struct Cache {
     clock: u64,
 }
 
+/// Between two looks of a standby's session for files that nobody needs.
+const BETWEEN_STANDBY_LOOKS: Duration = Duration::from_secs(600);
+
 thread_local! {
     static CACHE: RefCell<Cache> = RefCell::new(Cache::default());
+    static STANDBY_LOOK: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 /// Most bytes of small segments loaded by one statement.
 const LOADED_AT_ONCE: u64 = 16 * 1024 * 1024;
 
-/// Opens the segments that the caller's snapshot shows, in their order.
-pub(crate) fn open_all(headers: &[SegmentHeader]) -> Result<Vec<Segment>> {
-    let mut open: Vec<Option<Segment>> = Vec::with_capacity(headers.len());
+/// Segments that were opened.
+#[derive(Default)]
+pub(crate) struct Opened {
+    /// Each with its place among those that were asked for, in their order.
+    pub(crate) segments: Vec<(usize, Segment)>,
+    /// What is wrong with one that is left out.
+    pub(crate) damage: Option<Error>,
+}
+
+impl Opened {
+    /// Takes a segment in, or leaves it out where it is damaged.
+    fn add(&mut self, index: usize, outcome: Result<Segment>) -> Result<()> {
+        match outcome {
+            Ok(segment) => self.segments.push((index, segment)),
+            Err(error) if error.is_damage() => {
+                self.damage.get_or_insert(error);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+/// Opens the segments that the caller's snapshot shows. Damaged ones are left out.
+pub(crate) fn open_all(headers: &[SegmentHeader]) -> Result<Opened> {
+    let mut open = Opened::default();
     let mut small: Vec<usize> = Vec::new();
     for (index, header) in headers.iter().enumerate() {
-        let mut found = None;
         if header.is_uncommitted {
-            found = Some(Segment::open(segment::load(header)?)?);
+            open.add(index, transaction::attempt(|| read(header)))?;
         } else if let Some(cached) = CACHE.with_borrow_mut(|cache| cache.get(header)) {
-            found = Some(cached);
+            open.segments.push((index, cached));
         } else if header.bytes > HEAP_SEGMENT_BYTES {
-            let (segment, file) = open_mapped(header)?;
-            if file.is_some() {
-                CACHE.with_borrow_mut(|cache| cache.insert(header, segment.clone(), file));
-            }
-            found = Some(segment);
+            open.add(index, transaction::attempt(|| open_mapped(header)))?;
         } else {
             small.push(index);
         }
-        open.push(found);
     }
     let mut rest = small.as_slice();
     while !rest.is_empty() {
@@ -76,34 +100,55 @@ pub(crate) fn open_all(headers: &[SegmentHeader]) -> Result<Vec<Segment>> {
         let (group, others) = rest.split_at(fits.count().max(1));
         rest = others;
         let wanted: Vec<&SegmentHeader> = group.iter().map(|index| &headers[*index]).collect();
-        for (index, bytes) in group.iter().zip(segment::load_many(&wanted)?) {
-            let loaded = Segment::open(bytes)?;
-            CACHE.with_borrow_mut(|cache| cache.insert(&headers[*index], loaded.clone(), None));
-            open[*index] = Some(loaded);
+        let loaded = match transaction::attempt(|| segment::load_many(&wanted)) {
+            // A page that cannot be read: one by one, to leave out no more than lies on it.
+            Err(error) if error.is_damage() => {
+                wanted.iter().map(|header| transaction::attempt(|| segment::load(header))).collect()
+            }
+            loaded => loaded?,
+        };
+        for (index, bytes) in group.iter().zip(loaded) {
+            let opened = bytes.and_then(|bytes| Ok(Segment::open(bytes)?));
+            if let Ok(segment) = &opened {
+                CACHE.with_borrow_mut(|cache| cache.insert(&headers[*index], segment.clone(), None));
+            }
+            open.add(*index, opened)?;
         }
     }
-    Ok(open.into_iter().flatten().collect())
+    open.segments.sort_unstable_by_key(|(index, _)| *index);
+    Ok(open)
 }
 
-/// A large segment, with the file that it is mapped from. Where no file can be written it is on the heap, and not to be
-/// kept there.
-fn open_mapped(header: &SegmentHeader) -> Result<(Segment, Option<Identity>)> {
+/// A segment as its rows have it, whatever is cached.
+pub(crate) fn read(header: &SegmentHeader) -> Result<Segment> {
+    Ok(Segment::open(segment::load(header)?)?)
+}
+
+/// A large segment, mapped from a file. Where none can be written it is on the heap.
+fn open_mapped(header: &SegmentHeader) -> Result<Segment> {
     let name = file_name(&header.sha256);
+    let keep = |segment: Segment, file: Option<Identity>| {
+        CACHE.with_borrow_mut(|cache| cache.insert(header, segment.clone(), file));
+        segment
+    };
     if let Some((map, file)) = cache_file::map(&name, header.bytes) {
         match Segment::open(map) {
-            Ok(segment) => return Ok((segment, Some(file))),
+            Ok(segment) => return Ok(keep(segment, Some(file))),
             // The rows are the truth; the file is written anew below.
             Err(_) => pgrx::warning!("rag_ext: a cached keyword segment is damaged and will be replaced"),
         }
     }
     let bytes = segment::load(header)?;
     // A full disk must not stop a search.
-    if cache_file::store(&name, &bytes).is_ok()
-        && let Some((map, file)) = cache_file::map(&name, header.bytes)
-    {
-        return Ok((Segment::open(map)?, Some(file)));
+    if cache_file::store(&name, &bytes).is_ok() {
+        remove_stale_files_of_standby()?;
+        if let Some((map, file)) = cache_file::map(&name, header.bytes) {
+            return Ok(keep(Segment::open(map)?, Some(file)));
+        }
     }
-    Ok((Segment::open(bytes)?, None))
+    let segment = Segment::open(bytes)?;
+    // On the heap it counts as such; one beyond all bounds is not kept at all.
+    Ok(if header.bytes > HEAP_BYTES { segment } else { keep(segment, None) })
 }
 
 /// Named by database and content: ids repeat after PITR, promotion and CREATE DATABASE … TEMPLATE.
@@ -121,11 +166,42 @@ fn file_prefix() -> String {
 
 /// Unlinks files of this database's segments that no longer exist. For workers, in a transaction.
 pub(crate) fn remove_stale_files() -> Result<()> {
-    let keep: std::collections::HashSet<String> =
-        segment::all_digests()?.iter().map(|digest| file_name(digest)).collect();
+    let keep: HashSet<String> = segment::all_digests()?.iter().map(|digest| file_name(digest)).collect();
     // A file that goes missing is written anew by whoever wants it.
     let _ = cache_file::remove_others(&file_prefix(), |name| keep.contains(name));
     Ok(())
+}
+
+/// Unlinks files of databases that were dropped. In a transaction.
+pub(crate) fn remove_files_of_dropped_databases() {
+    let is_dropped = |name: &str| {
+        let database = name.split_once('_').and_then(|(database, _)| database.parse().ok());
+        database.is_some_and(|database| !database::exists(database))
+    };
+    let _ = cache_file::remove_others("", |name| !is_dropped(name));
+}
+
+/// A standby has no workers, so its sessions clear up: one that has written a file, and has not looked for a while.
+fn remove_stale_files_of_standby() -> Result<()> {
+    let is_due = || STANDBY_LOOK.get().is_none_or(|looked: Instant| looked.elapsed() > BETWEEN_STANDBY_LOOKS);
+    if !transaction::in_recovery() || !is_due() {
+        return Ok(());
+    }
+    STANDBY_LOOK.set(Some(Instant::now()));
+    remove_files_of_dropped_databases();
+    elevated(remove_stale_files)
+}
+
+/// Whether the cached file of a segment is what its rows say; `None` if there is none.
+pub(crate) fn is_file_sound(header: &SegmentHeader) -> Option<bool> {
+    let bytes = cache_file::read(&file_name(&header.sha256))?;
+    Some(sha256(&bytes) == header.sha256)
+}
+
+/// Has the cached file of a segment written anew when it is wanted next.
+pub(crate) fn remove_file(header: &SegmentHeader) {
+    let unwanted = file_name(&header.sha256);
+    let _ = cache_file::remove_others(&unwanted, |_| false);
 }
 
 impl Cache {

@@ -56,20 +56,26 @@ pub(crate) fn replace(
     Ok(Replaced { ids: batch.ids, inserted })
 }
 
-/// Takes away the chunks of a document that are not among these, with their embeddings.
-fn delete_others(domain: Id, document: Id, kept: &[Id]) -> Result<()> {
-    spi::run(
-        "WITH chunks AS (
-             DELETE FROM rag.chunk c
-             WHERE c.domain_id = $1 AND c.document_id = $2
-               AND NOT EXISTS (SELECT FROM unnest($3::uuid[]) kept (id) WHERE kept.id = c.id)
-             RETURNING domain_id, id
-         ), embeddings AS (
-             DELETE FROM rag.embedding e USING chunks c WHERE e.domain_id = c.domain_id AND e.chunk_id = c.id
-         )
-         INSERT INTO rag.tombstone (domain_id, chunks)
-         SELECT $1, count(*) FROM chunks HAVING count(*) > 0",
+/// Takes away the chunks of a document that are not among these, with their embeddings. Elevated.
+pub(super) fn delete_others(domain: Id, document: Id, kept: &[Id]) -> Result<()> {
+    let gone = spi::write(
+        "DELETE FROM rag.chunk c
+         WHERE c.domain_id = $1 AND c.document_id = $2
+           AND NOT EXISTS (SELECT FROM unnest($3::uuid[]) kept (id) WHERE kept.id = c.id)
+         RETURNING id",
         vec![uuid(domain).into(), uuid(document).into(), uuids(kept.iter().copied()).into()],
+        |row| row.require::<Uuid>(1),
+    )?;
+    if gone.is_empty() {
+        return Ok(());
+    }
+    // A statement of its own, which sees vectors that were committed while the chunks were waited for.
+    spi::run(
+        "WITH embeddings AS (
+             DELETE FROM rag.embedding e WHERE e.domain_id = $1 AND e.chunk_id = ANY ($2)
+         )
+         INSERT INTO rag.tombstone (domain_id, chunks) VALUES ($1, cardinality($2))",
+        vec![uuid(domain).into(), gone.into()],
     )
 }
 
@@ -212,25 +218,31 @@ pub(crate) fn ids_of_documents(domains: &[Id], documents: &[Id]) -> Result<Vec<I
     )
 }
 
-/// Id, title with headings, and text of all chunks of a domain, as the keyword index has them.
+const INDEXED: &str = "SELECT c.id, d.title, s.header_path, c.content, c.context
+     FROM rag.chunk c
+     JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
+     JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
+     WHERE c.domain_id = $1 ORDER BY c.document_id, c.ordinal";
+
+/// Id, title with headings, and text of all chunks of a domain, as the keyword index has them, with what was committed
+/// last.
 pub(crate) fn indexed_texts(domain: Id) -> Result<Vec<(Id, String, String)>> {
-    spi::write(
-        "SELECT c.id, d.title, s.header_path, c.content, c.context
-         FROM rag.chunk c
-         JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
-         JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
-         WHERE c.domain_id = $1 ORDER BY c.document_id, c.ordinal",
-        vec![uuid(domain).into()],
-        |row| {
-            let title: Option<String> = row.get(2);
-            let headings: Vec<String> = row.require(3)?;
-            Ok((
-                id(row.require(1)?),
-                indexed_title(title.as_deref().unwrap_or_default(), &headings, &row.require::<String>(5)?),
-                row.require(4)?,
-            ))
-        },
-    )
+    spi::write(INDEXED, vec![uuid(domain).into()], indexed_of_row)
+}
+
+/// [`indexed_texts`] under the active snapshot. Elevated.
+pub(crate) fn indexed_texts_of_snapshot(domain: Id) -> Result<Vec<(Id, String, String)>> {
+    spi::read(INDEXED, vec![uuid(domain).into()], indexed_of_row)
+}
+
+fn indexed_of_row(row: &spi::Row) -> Result<(Id, String, String)> {
+    let title: Option<String> = row.get(2);
+    let headings: Vec<String> = row.require(3)?;
+    Ok((
+        id(row.require(1)?),
+        indexed_title(title.as_deref().unwrap_or_default(), &headings, &row.require::<String>(5)?),
+        row.require(4)?,
+    ))
 }
 
 /// Those of the ids that are chunks of the domains.

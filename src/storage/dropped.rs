@@ -13,7 +13,7 @@ const CHUNKS: i64 = 4000;
 
 /// What is cleared, in this order: documents come after all that was made of them, so that whoever still
 /// writes for one is waited for.
-const TABLES: [(&str, i64); 8] = [
+const TABLES: [(&str, i64); 9] = [
     ("job", 10_000),
     ("chunk", CHUNKS),
     ("section", 10_000),
@@ -22,6 +22,7 @@ const TABLES: [(&str, i64); 8] = [
     ("segment", 64),
     ("document", 200),
     ("tombstone", 10_000),
+    ("merge_failure", 10_000),
 ];
 
 /// How far the clearing of a domain has come, so that no batch looks again at what earlier ones deleted.

@@ -2,10 +2,11 @@
 
 use super::{Id, id, uuid, uuids};
 use crate::error::{Error, Result};
-use crate::pg::{Oid, elevation, spi};
+use crate::pg::{Oid, elevation, relation, spi};
 use pgrx::Uuid;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ffi::CString;
 
 /// A model's vector space.
 #[derive(Debug, Clone, Copy)]
@@ -15,25 +16,29 @@ pub(crate) struct Space {
 }
 
 thread_local! {
-    static VECTOR_SCHEMA: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// Schema of pgvector: its name, and the same quoted.
+    static VECTOR_SCHEMA: RefCell<Option<(CString, String)>> = const { RefCell::new(None) };
 }
 
-/// Schema of pgvector, quoted. It may be anything, and our search path has none but `pg_catalog`.
+/// Schema of pgvector, quoted. It may be anything, and our search path has none but `pg_catalog`; it may also become
+/// another one, so what is remembered is looked up.
 pub(super) fn vector_schema() -> Result<String> {
-    if let Some(schema) = VECTOR_SCHEMA.with_borrow(Clone::clone) {
-        return Ok(schema);
+    if let Some((name, quoted)) = VECTOR_SCHEMA.with_borrow(Clone::clone)
+        && relation::schema_has_type(&name, c"halfvec")
+    {
+        return Ok(quoted);
     }
-    let schema = spi::read_one(
-        "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-         WHERE e.extname = 'vector'",
+    let (name, quoted) = spi::read_one(
+        "SELECT n.nspname::text, quote_ident(n.nspname)
+         FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'",
         vec![],
-        |row| row.require::<String>(1),
+        |row| Ok((row.require::<String>(1)?, row.require::<String>(2)?)),
     )?
     .ok_or_else(|| {
         Error::not_ready("the extension vector is not installed").hint("CREATE EXTENSION vector;")
     })?;
-    VECTOR_SCHEMA.set(Some(schema.clone()));
-    Ok(schema)
+    VECTOR_SCHEMA.set(CString::new(name).ok().map(|name| (name, quoted.clone())));
+    Ok(quoted)
 }
 
 /// The space of a model, if anything was embedded by it. Elevated.

@@ -21,6 +21,7 @@ pub(crate) mod relation;
 pub(crate) mod segment;
 pub(crate) mod source;
 pub(crate) mod vector_index;
+pub(crate) mod verify;
 
 use pgrx::Uuid;
 

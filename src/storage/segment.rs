@@ -43,10 +43,14 @@ fn header_of_row(row: &spi::Row) -> Result<SegmentHeader> {
         analyser_version: row.require::<i32>(4)? as u32,
         entries: row.require::<i32>(5)? as u32,
         bytes: row.require::<i64>(6)? as u64,
-        sha256: digest.try_into().map_err(|_| Error::damaged("a segment's SHA-256 has not 32 bytes"))?,
+        // One that is damaged matches no bytes.
+        sha256: digest.try_into().unwrap_or_default(),
         is_uncommitted: transaction::is_own_xid(xmin.into_inner()),
     })
 }
+
+/// What to do about damage.
+pub(crate) const REPAIR: &str = "The documents' owner mends it by SELECT * FROM rag_verify(repair => true), a superuser with rag_ext.all_domains = on for all owners.";
 
 const LOAD: &str = "SELECT data FROM rag.segment WHERE domain_id = $1 AND id = $2 ORDER BY part";
 
@@ -57,8 +61,8 @@ pub(crate) fn load(header: &SegmentHeader) -> Result<Vec<u8>> {
 }
 
 /// [`load`] of several segments at once, in their order: a caller may see thousands of small ones, and each
-/// statement computes what he may see.
-pub(crate) fn load_many(headers: &[&SegmentHeader]) -> Result<Vec<Vec<u8>>> {
+/// statement computes what he may see. A damaged one does not stop the others.
+pub(crate) fn load_many(headers: &[&SegmentHeader]) -> Result<Vec<Result<Vec<u8>>>> {
     let rows = spi::read(
         "SELECT s.id, s.data
          FROM unnest($1::uuid[], $2::uuid[]) w (domain_id, id)
@@ -71,7 +75,7 @@ pub(crate) fn load_many(headers: &[&SegmentHeader]) -> Result<Vec<Vec<u8>>> {
     for (segment, data) in rows {
         parts.entry(segment).or_default().push(data);
     }
-    headers.iter().map(|header| checked(header, parts.remove(&header.id).unwrap_or_default())).collect()
+    Ok(headers.iter().map(|header| checked(header, parts.remove(&header.id).unwrap_or_default())).collect())
 }
 
 /// [`load`] of a segment that was found under a later snapshot than the active one. For merges.
@@ -85,7 +89,7 @@ fn checked(header: &SegmentHeader, parts: Vec<Vec<u8>>) -> Result<Vec<u8>> {
     if sha256(&bytes) != header.sha256 {
         return Err(Error::damaged("a keyword segment's bytes do not match their SHA-256")
             .detail(format!("Segment {} has {} of {} bytes.", uuid(header.id), bytes.len(), header.bytes))
-            .hint("UPDATE rag.document SET content = content re-indexes documents; restore the table if pages are damaged."));
+            .hint(REPAIR));
     }
     Ok(bytes)
 }
@@ -135,10 +139,40 @@ pub(crate) fn merge_candidates(segments: i64, limit: i64) -> Result<Vec<MergeCan
               ON t.domain_id = s.domain_id
          WHERE (s.segments >= $1 OR coalesce(t.chunks, 0) * 5 >= s.entries AND t.chunks > 0 OR s.analyser < $2)
            AND EXISTS (SELECT FROM rag.domain d WHERE d.id = s.domain_id AND d.collection_id IS NOT NULL)
+           AND NOT EXISTS (SELECT FROM rag.merge_failure f
+                           WHERE f.domain_id = s.domain_id AND f.due_at > clock_timestamp())
          ORDER BY s.segments DESC LIMIT $3",
         vec![segments.into(), (rag_bm25::ANALYSER_VERSION as i32).into(), limit.into()],
         |row| Ok(MergeCandidate { domain: id(row.require(1)?), deleted: row.require(2)? }),
     )
+}
+
+/// Whether merging a domain failed, and is not to be tried again yet. For background workers.
+pub(crate) fn is_merge_put_off(domain: Id) -> Result<bool> {
+    let found = spi::write_one(
+        "SELECT true FROM rag.merge_failure WHERE domain_id = $1 AND due_at > clock_timestamp()",
+        vec![uuid(domain).into()],
+        |row| row.require::<bool>(1),
+    )?;
+    Ok(found.unwrap_or(false))
+}
+
+/// Notes that merging a domain failed: it is tried again after a minute, then two, then four, up to an hour. For
+/// background workers.
+pub(crate) fn put_off_merge(domain: Id, sqlstate: &str, error: &str) -> Result<()> {
+    spi::run(
+        "INSERT INTO rag.merge_failure AS f (domain_id, due_at, sqlstate, error)
+         VALUES ($1, clock_timestamp() + interval '1 minute', $2, $3)
+         ON CONFLICT (domain_id) DO UPDATE
+             SET tries = f.tries + 1, sqlstate = excluded.sqlstate, error = excluded.error,
+                 due_at = clock_timestamp() + least(interval '1 hour', interval '1 minute' * 2 ^ least(f.tries, 10))",
+        vec![uuid(domain).into(), sqlstate.into(), error.into()],
+    )
+}
+
+/// Forgets that merging a domain failed. Elevated.
+pub(crate) fn forget_merge_failure(domain: Id) -> Result<()> {
+    spi::run("DELETE FROM rag.merge_failure WHERE domain_id = $1", vec![uuid(domain).into()])
 }
 
 /// The segments of a domain, with what was committed last. For merges.

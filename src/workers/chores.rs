@@ -9,22 +9,31 @@ use crate::error::{Result, unless_locked};
 use crate::pg::{shared, worker};
 use crate::search;
 use crate::storage::dropped::{self, Progress};
-use crate::storage::vector_index;
+use crate::storage::{vector_index, verify};
 use std::time::{Duration, Instant};
 
 /// Between two looks of a busy worker for what is rarely to be done.
 const LOOK: Duration = Duration::from_secs(5);
+
+/// Vectors that a worker looks at for some without a chunk.
+const SWEPT: i64 = 10_000;
 
 /// What a worker remembers of its chores.
 pub(super) struct Chores {
     cleared: Progress,
     model_change: model_change::Progress,
     looked: Instant,
+    swept: bool,
 }
 
 impl Chores {
     pub(super) fn new() -> Self {
-        Self { cleared: Progress::default(), model_change: Default::default(), looked: Instant::now() }
+        Self {
+            cleared: Progress::default(),
+            model_change: Default::default(),
+            looked: Instant::now(),
+            swept: false,
+        }
     }
 
     /// A small piece, for a worker that has documents to do.
@@ -51,10 +60,19 @@ impl Chores {
         }
         if config::merge_enabled() {
             want_indexes()?;
+            self.sweep()?;
             unless_locked(worker::transaction(search::remove_stale_files))?;
             attach::clean_up()?;
         }
         Ok(false)
+    }
+
+    /// Takes vectors away that belong to no chunk; once in the life of a worker.
+    fn sweep(&mut self) -> Result<()> {
+        if !std::mem::replace(&mut self.swept, true) {
+            unless_locked(worker::transaction(|| verify::sweep_stray_vectors(SWEPT)))?;
+        }
+        Ok(())
     }
 
     fn clear(&mut self) -> Result<bool> {

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::pg::work_queue::{Kind, Limits, Next, Place, WORKERS};
 use crate::pg::worker::{self, StartedWorker, Termination};
 use crate::pg::{database, interrupts, server, shared};
+use crate::search;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,7 @@ pub(super) fn run() {
     worker::at_exit(|| {
         shared::with_work_queue(|queue, _| queue.set_launcher(0));
     });
-    let mut launcher = Launcher { started: Vec::new(), listed: None, refused: None };
+    let mut launcher = Launcher { started: Vec::new(), listed: None, databases: Vec::new(), refused: None };
     loop {
         if worker::stop_requested() {
             worker::exit_for_restart();
@@ -38,8 +39,9 @@ pub(super) fn run() {
 struct Launcher {
     /// Workers whose process may still fail to start.
     started: Vec<(Place, StartedWorker)>,
-    /// When the databases were listed last.
+    /// When the databases were listed last, and which there were.
     listed: Option<Instant>,
+    databases: Vec<u32>,
     /// Since when the server gives no worker.
     refused: Option<Instant>,
 }
@@ -90,10 +92,19 @@ impl Launcher {
 
     fn list(&mut self) {
         self.listed = Some(Instant::now());
-        let databases: Result<Vec<u32>> = worker::transaction(|| Ok(database::list()));
+        let known = &self.databases;
+        let databases: Result<Vec<u32>> = worker::transaction(|| {
+            let databases = database::list();
+            // At the first look too: a database may have been dropped while the launcher was not there.
+            if known.is_empty() || known.iter().any(|known| !databases.contains(known)) {
+                search::remove_files_of_dropped_databases();
+            }
+            Ok(databases)
+        });
         match databases {
             Ok(databases) => {
                 shared::with_work_queue(|queue, _| queue.list(&databases, server::now()));
+                self.databases = databases;
             }
             Err(error) => worker::log(PgLogLevel::WARNING, error.code, error.message, None),
         }

@@ -3,6 +3,7 @@
 //! Tiered: segments of like size are merged once there are several, so each chunk is written about log n
 //! times. Deleted chunks leave the index, and the statistics, with the merge that covers them.
 
+use super::ingest::sqlstate_text;
 use crate::config;
 use crate::error::{Error, Result, unless_locked};
 use crate::pg::worker;
@@ -22,8 +23,14 @@ pub(super) fn merge_once() -> Result<bool> {
     if !config::merge_enabled() {
         return Ok(false);
     }
-    let candidates =
-        unless_locked(worker::transaction(|| segment::merge_candidates(FAN_IN as i64, CANDIDATES)))?;
+    let candidates = match worker::transaction(|| segment::merge_candidates(FAN_IN as i64, CANDIDATES)) {
+        // A page of the table that cannot be read keeps nobody's documents from being processed.
+        Err(error) if error.is_damage() => {
+            log_failure(&error);
+            return Ok(false);
+        }
+        candidates => unless_locked(candidates)?,
+    };
     for candidate in candidates.unwrap_or_default() {
         if worker::should_stop() {
             return Ok(false);
@@ -43,13 +50,38 @@ pub(crate) fn merge_domain_if_due(domain: Id) -> Result<()> {
     Ok(())
 }
 
-/// False also while somebody holds what is to be merged.
+/// Merges a domain; false also while somebody holds what is to be merged. What is wrong with one, such as damage, does
+/// not keep others from being merged: it is noted, and the domain left alone for a while.
 fn merge_domain(domain: Id, has_deleted: bool) -> Result<bool> {
-    let merged = worker::transaction(|| {
+    match unless_locked(try_merge(domain, has_deleted)).map(|merged| merged.unwrap_or(false)) {
+        Err(error) if !worker::should_stop() => {
+            log_failure(&error);
+            let sqlstate = sqlstate_text(error.code);
+            worker::transaction(|| segment::put_off_merge(domain, &sqlstate, &error.one_line()))?;
+            Ok(false)
+        }
+        outcome => outcome,
+    }
+}
+
+fn log_failure(error: &Error) {
+    worker::log(
+        pgrx::PgLogLevel::WARNING,
+        error.code,
+        format!("rag_ext: keyword segments cannot be merged: {}", error.one_line()),
+        error.hint.as_deref(),
+    );
+}
+
+fn try_merge(domain: Id, has_deleted: bool) -> Result<bool> {
+    worker::transaction(|| {
         // Looked at before they are locked: most times there is nothing to do.
         let outdated = |h: &SegmentHeader| h.analyser_version < rag_bm25::ANALYSER_VERSION;
         let found = segment::latest(domain)?;
         if !has_deleted && !found.iter().any(outdated) && full_tiers(&found).is_empty() {
+            return Ok(false);
+        }
+        if segment::is_merge_put_off(domain)? {
             return Ok(false);
         }
         // Before the living are read: what is deleted from here on is counted for the next merge.
@@ -68,9 +100,9 @@ fn merge_domain(domain: Id, has_deleted: bool) -> Result<bool> {
         } else {
             merge_segments(domain, &chosen)?;
         }
+        segment::forget_merge_failure(domain)?;
         Ok(true)
-    });
-    Ok(unless_locked(merged)?.unwrap_or(false))
+    })
 }
 
 /// All segments up to the largest tier that has at least [`FAN_IN`] of them.

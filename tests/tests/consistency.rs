@@ -7,6 +7,8 @@
 mod copies;
 #[path = "consistency/crash.rs"]
 mod crash;
+#[path = "consistency/repair.rs"]
+mod repair;
 #[path = "consistency/rewind.rs"]
 mod rewind;
 #[path = "consistency/snapshots.rs"]

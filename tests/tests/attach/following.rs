@@ -243,3 +243,22 @@ fn what_cannot_be_followed_is_refused() {
     ann.run("INSERT INTO mine VALUES (1, 1, 'The extension is gone.')");
     assert_eq!(ann.count("SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal"), 0);
 }
+
+#[test]
+fn rows_come_back_after_the_documents_are_truncated() {
+    let database = Database::new("truncated_documents");
+    let mut ann = author(&database);
+    ann.run(ARTICLES);
+    ann.run("SELECT rag_attach('articles', title => 'title')");
+    settle(&mut ann, "articles");
+    let before = indexed(&mut ann, "articles");
+    assert_eq!(before.len(), 2);
+    database.admin().run("TRUNCATE rag.document");
+    assert_eq!(ann.count("SELECT count(*) FROM rag.attached_row"), 0);
+    wait_until("the rows are documents again", Duration::from_secs(60), || {
+        indexed(&mut ann, "articles") == before
+    });
+    settle(&mut ann, "articles");
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('bronze bell', 1, 'articles')"), 1);
+    assert_eq!(ann.column("SELECT state FROM rag.attachment_status"), ["current"]);
+}

@@ -182,3 +182,40 @@ fn documents_of_a_worker_that_is_terminated_are_taken_up_again() {
     assert_eq!(session.count("SELECT count(*) FROM rag.job WHERE tries > 0"), 0, "it was not their fault");
     witness.assert_no_restart();
 }
+
+#[test]
+fn settings_of_a_database_do_not_end_the_work() {
+    let database = Database::new("database_settings");
+    let mut session = database.user("ann");
+    let mut admin = database.admin();
+    let name = database.name();
+    admin.run(&format!("ALTER DATABASE {name} SET role = '{}'", database.role_name("ann")));
+    if database.cluster().installation().major() >= 17 {
+        admin.run(&format!("ALTER DATABASE {name} SET transaction_timeout = '1ms'"));
+    }
+    put(&mut session, "default", 3);
+    session.settle();
+    assert_eq!(states(&mut session, "default"), ["done 3"]);
+}
+
+#[test]
+fn pgvector_may_move_to_another_schema_under_open_sessions() {
+    let database = Database::new("moved_vector");
+    let mut session = database.user("ann");
+    let mut admin = database.admin();
+    let mut look = |n: i64| {
+        session.ingest(&format!("The lighthouse keeper, page {n}."), &format!("page {n}"));
+        session.run("INSERT INTO rag.document (content) VALUES ('In the background.')");
+        session.settle();
+        assert_eq!(
+            session.count("SELECT count(*) FROM rag_search('lighthouse', 50, mode => 'vector')"),
+            2 * n
+        );
+    };
+    look(1);
+    admin.run("CREATE SCHEMA \"else where\"; GRANT USAGE ON SCHEMA \"else where\" TO PUBLIC");
+    admin.run("ALTER EXTENSION vector SET SCHEMA \"else where\"");
+    look(2);
+    admin.run("ALTER SCHEMA \"else where\" RENAME TO moved");
+    look(3);
+}
