@@ -13,12 +13,12 @@ COMMENT ON FUNCTION rag.new_id() IS 'A fresh UUID, version 7 (RFC 9562): ordered
 CREATE FUNCTION rag.principals() RETURNS text[]
     AS 'MODULE_PATHNAME', 'principals_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION rag.principals() IS
-    'What the caller acts as: ''role:NAME'' for the current role and each role whose privileges it inherits; for a registered gateway only ''user:GATEWAY/ID'' with the ID of rag_ext.user_id, or nothing while that is unset or a SECURITY DEFINER function is in between.';
+    'What the caller acts as: ''role:NAME'' for the current role and each role whose privileges it inherits; for a registered gateway only ''user:GATEWAY/ID'' with the ID of rag_ext.user_id, or nothing while that is unset or a SECURITY DEFINER function is in between. 42501 where rag_ext.user_id is set and the role is no gateway.';
 
 CREATE FUNCTION rag.current_owner() RETURNS text
     AS 'MODULE_PATHNAME', 'current_owner_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION rag.current_owner() IS
-    'Owner of what the caller creates: ''role:NAME'', or ''user:GATEWAY/ID'' behind a gateway. 42501 where a gateway has set no rag_ext.user_id.';
+    'Owner of what the caller creates: ''role:NAME'', or ''user:GATEWAY/ID'' behind a gateway. 42501 where a gateway has set no rag_ext.user_id, and where it is set and the role is no gateway.';
 
 CREATE FUNCTION rag.principal_role(principal text) RETURNS regrole
     AS 'MODULE_PATHNAME', 'principal_role_wrapper' LANGUAGE c STABLE STRICT PARALLEL SAFE;
@@ -33,7 +33,7 @@ COMMENT ON FUNCTION rag.is_current(text, regrole) IS
 CREATE FUNCTION rag.derived_domain(collection uuid, owner text) RETURNS uuid
     AS 'MODULE_PATHNAME', 'derived_domain_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION rag.derived_domain(uuid, text) IS
-    'Id that the domain of this owner in this collection has, or will have when its first document comes; a NULL collection stands for the owner''s collection ''default''.';
+    'Id that the domain of this owner in this collection has, or will have when its first document comes; a NULL collection stands for the owner''s collection ''default'', and is for those who act as the owner (42501).';
 
 CREATE FUNCTION rag.wake_workers() RETURNS void
     AS 'MODULE_PATHNAME', 'wake_workers_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;

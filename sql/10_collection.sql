@@ -14,7 +14,7 @@ CREATE TABLE rag.collection (
     UNIQUE (owner, owner_role, name)
 );
 COMMENT ON TABLE rag.collection IS 'Named sets of documents with one embedding model, one language and one way of chunking.';
-COMMENT ON COLUMN rag.collection.name IS 'Unique per owner; no slash. Another owner''s collection is written OWNER/NAME, such as role:ann/manuals.';
+COMMENT ON COLUMN rag.collection.name IS 'Unique per owner; no slash. Another owner''s collection is written OWNER/NAME, such as role:ann/manuals, unless it was accepted.';
 COMMENT ON COLUMN rag.collection.owner IS 'Principal: role:NAME or user:GATEWAY/ID.';
 COMMENT ON COLUMN rag.collection.owner_role IS 'The role behind the owner, by OID: a role created again under the same name inherits nothing.';
 COMMENT ON COLUMN rag.collection.model IS 'Embedding model of all its chunks.';
@@ -63,10 +63,12 @@ CREATE TABLE rag.accepted_collection (
     PRIMARY KEY (domain_id, principal)
 );
 CREATE INDEX accepted_collection_principal ON rag.accepted_collection (principal);
-COMMENT ON TABLE rag.accepted_collection IS 'Others'' collections that a principal has taken into searches that name no collection.';
+COMMENT ON TABLE rag.accepted_collection IS 'Others'' collections that a principal has taken into searches that name no collection, and under their bare names.';
 
 CREATE TABLE rag.gateway (
-    role regrole PRIMARY KEY
+    role regrole PRIMARY KEY,
+    local_only boolean NOT NULL DEFAULT false
 );
 COMMENT ON TABLE rag.gateway IS 'Roles that speak for application users, by rag_ext.user_id.';
+COMMENT ON COLUMN rag.gateway.local_only IS 'Whether only SET LOCAL tells for whom, so that no value is left to the next client of a pooled connection.';
 

@@ -113,16 +113,6 @@ COMMENT ON FUNCTION rag.metadata_rule_before() IS 'Checks a metadata rule before
 CREATE TRIGGER metadata_rule_before BEFORE INSERT OR UPDATE ON rag.metadata_rule
     FOR EACH ROW EXECUTE FUNCTION rag.metadata_rule_before();
 
-ALTER TABLE rag.metadata_rule ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY metadata_rule_read ON rag.metadata_rule FOR SELECT USING (
-    owner = 'public' OR (owner = ANY ((SELECT rag.principals())::text[]) AND rag.is_current(owner, owner_role)));
-CREATE POLICY metadata_rule_insert ON rag.metadata_rule FOR INSERT WITH CHECK (
-    owner = ANY ((SELECT rag.principals())::text[]) AND rag.is_current(owner, owner_role));
-CREATE POLICY metadata_rule_update ON rag.metadata_rule FOR UPDATE USING (
-    owner = ANY ((SELECT rag.principals())::text[]) AND rag.is_current(owner, owner_role));
-CREATE POLICY metadata_rule_delete ON rag.metadata_rule FOR DELETE USING (
-    owner = ANY ((SELECT rag.principals())::text[]) AND rag.is_current(owner, owner_role));
-
 INSERT INTO rag.metadata_rule (name, owner, owner_role, key, kind, source, pattern, type, multiple, ordinal, builtin) VALUES
     ('publication_id', 'public', 0, 'publication_id', 'pattern', 'file_name',
      '(?i)^(?:pub(?:lication)?[-_ ]?(?:id[-_ ]?)?|doc[-_ ]?|id[-_ ]?)?((?-i:[A-Z]{1,8})(?:(?:-[0-9]{1,8}){1,4}|_[0-9]{2,8})|[0-9]{3,5}|[0-9]{9,12}|[0-9]{4}\.[0-9]{4,5}(?:v[0-9]+)?)(?:[-_. ]|$)',

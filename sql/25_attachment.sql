@@ -19,7 +19,11 @@ CREATE TABLE rag.attachment (
     sqlstate text,
     error text,
     attached_at timestamptz NOT NULL DEFAULT now(),
-    filled_at timestamptz
+    filled_at timestamptz,
+    running_since timestamptz,
+    worker_pid integer,
+    worker_start timestamptz,
+    lost integer NOT NULL DEFAULT 0
 );
 CREATE INDEX attachment_source ON rag.attachment (source);
 ALTER TABLE rag.attachment
@@ -33,6 +37,8 @@ COMMENT ON COLUMN rag.attachment.definition IS 'Columns by number and name, and 
 COMMENT ON COLUMN rag.attachment.state IS 'filling: the first pass over the table is not done; current: changes follow as they are committed; stopped: see error; detached: the table is gone.';
 COMMENT ON COLUMN rag.attachment.pass IS 'scan: reading the table; sweep: looking for documents whose row is gone; NULL: neither.';
 COMMENT ON COLUMN rag.attachment.position IS 'Key after which the pass goes on.';
+COMMENT ON COLUMN rag.attachment.running_since IS 'Since when a worker is at it; written before any code of the table''s owner runs, so that what ends a worker is not run again at once.';
+COMMENT ON COLUMN rag.attachment.lost IS 'Workers in a row that ended while they were at it.';
 COMMENT ON COLUMN rag.attachment.rows_read IS 'Rows that the current or last scan has read.';
 
 CREATE TABLE rag.attached_row (

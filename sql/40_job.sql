@@ -46,7 +46,7 @@ CREATE TRIGGER document_before_update
 
 -- AFTER, with the extension's rights: only rows of the changed documents, by domain.
 CREATE FUNCTION rag.document_after_insert() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 BEGIN
     -- A restored row keeps its old time of change: its job and metadata rows are restored as well.
     INSERT INTO rag.job (domain_id, document_id, version)
@@ -66,7 +66,7 @@ CREATE TRIGGER document_after_insert AFTER INSERT ON rag.document
     REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION rag.document_after_insert();
 
 CREATE FUNCTION rag.document_after_update() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     moved boolean;
     queued boolean;
@@ -107,7 +107,7 @@ END $$;
 COMMENT ON FUNCTION rag.document_after_update() IS 'Queues changed documents, and takes away what was derived in a domain that a document has left.';
 
 CREATE FUNCTION rag.document_after_delete() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 BEGIN
     PERFORM rag.forget_documents(array_agg(domain_id), array_agg(id)) FROM deleted;
     RETURN NULL;
@@ -129,8 +129,10 @@ END $$;
 COMMENT ON FUNCTION rag.document_after_truncate() IS 'Takes away everything that was derived from documents.';
 
 -- Called by the definer's triggers alone: EXECUTE is granted to nobody.
+-- By index alone: who deletes a document can read how many rows that went over.
 CREATE FUNCTION rag.forget_documents(domain_ids uuid[], document_ids uuid[]) RETURNS void
-    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
     chunk_domains uuid[];
     chunk_ids uuid[];
@@ -168,11 +170,20 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION rag.forget_documents(uuid[], uuid[]) IS 'Deletes chunks, embeddings, sections, metadata rows and jobs of documents.';
 
+CREATE FUNCTION rag.collection_before_delete() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+BEGIN
+    DELETE FROM rag.accepted_collection a USING rag.domain d WHERE d.collection_id = OLD.id AND d.id = a.domain_id;
+    RETURN OLD;
+END $$;
+COMMENT ON FUNCTION rag.collection_before_delete() IS 'Takes a collection that is being deleted out of everybody''s searches.';
+CREATE TRIGGER collection_before_delete BEFORE DELETE ON rag.collection
+    FOR EACH ROW EXECUTE FUNCTION rag.collection_before_delete();
+
 -- Deleting collections is cheap: the foreign key has cut off their domains, workers do the rest.
 CREATE FUNCTION rag.collection_after_delete() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    DELETE FROM rag.accepted_collection a USING rag.domain d WHERE d.collection_id IS NULL AND d.id = a.domain_id;
     PERFORM rag.wake_workers();
     RETURN NULL;
 END $$;

@@ -1,102 +1,109 @@
 -- Row-level security: forced on every table, so that it holds for the owner as well.
 --
--- Order of dependence, without a circle: collection_grant ← domain, collection ← everything else. The lists
--- of domains are computed once per query (ARRAY(SELECT …) is an InitPlan), so each policy is an index
--- condition on domain_id. On the small tables that the lists are made of, IN (SELECT …) is hashed instead: a
--- caller may see many thousands of domains.
+-- Each policy is one function, leakproof and next to free: so it comes before every condition of a caller's, whose
+-- leakproof operators would else be tried on hidden rows first. What it answers is decided once per statement, as lists
+-- of ids that are read without a look at what others have. The planner gets an index condition of it (support function
+-- rag.policy_support), and ordinary roles are planned for by no other index: see src/pg/planner.rs.
 
-CREATE FUNCTION rag.is_mine(principal text, role regrole) RETURNS boolean
-    AS 'MODULE_PATHNAME', 'is_mine_wrapper' LANGUAGE c STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION rag.is_mine(text, regrole) IS 'Whether the caller acts as this principal, and its name still belongs to this role.';
+CREATE FUNCTION rag.policy_support(internal) RETURNS internal
+    AS 'MODULE_PATHNAME', 'policy_support_wrapper' LANGUAGE c STRICT;
+COMMENT ON FUNCTION rag.policy_support(internal) IS 'Tells the planner by which list of ids the rows that a policy lets through are found in an index.';
 
-ALTER TABLE rag.collection_grant ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY collection_grant_read ON rag.collection_grant FOR SELECT USING (
-    principal = 'public'
-    OR (principal = ANY ((SELECT rag.principals())::text[]) AND rag.is_current(principal, principal_role))
-    OR (owner = ANY ((SELECT rag.principals())::text[]) AND rag.is_current(owner, owner_role)));
-
-ALTER TABLE rag.collection ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY collection_read ON rag.collection FOR SELECT USING (
-    (owner = ANY ((SELECT rag.principals())::text[]) AND rag.is_current(owner, owner_role))
-    OR id IN (SELECT g.collection_id FROM rag.collection_grant g));
-CREATE POLICY collection_delete ON rag.collection FOR DELETE USING (
-    owner = ANY ((SELECT rag.principals())::text[]) AND rag.is_current(owner, owner_role));
-
-ALTER TABLE rag.domain ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY domain_read ON rag.domain FOR SELECT USING (
-    collection_id IS NOT NULL
-    AND ((owner = ANY ((SELECT rag.principals())::text[]) AND rag.is_current(owner, owner_role))
-         OR id IN (SELECT g.domain_id FROM rag.collection_grant g WHERE g.privilege = 'read' OR g.shared)));
-
-ALTER TABLE rag.accepted_collection ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY accepted_collection_read ON rag.accepted_collection FOR SELECT USING (
-    principal = ANY ((SELECT rag.principals())::text[]) AND rag.is_current(principal, principal_role));
-CREATE POLICY accepted_collection_delete ON rag.accepted_collection FOR DELETE USING (
-    principal = ANY ((SELECT rag.principals())::text[]) AND rag.is_current(principal, principal_role));
-
--- No policy: superusers alone.
-ALTER TABLE rag.gateway ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-
--- Domains that the caller's next insert would create. A row whose domain is made by the same statement must
--- already pass WITH CHECK and RETURNING, though the statement's snapshot is older than the domain.
-CREATE FUNCTION rag.future_domains() RETURNS SETOF uuid LANGUAGE sql STABLE PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT rag.derived_domain(NULL, p) FROM unnest(rag.principals()) p
-    UNION ALL
-    -- A collection of a role that the caller inherits: his documents there are his own.
-    SELECT rag.derived_domain(c.id, p)
-    FROM rag.collection c, unnest(rag.principals()) p
-    WHERE c.owner = ANY (rag.principals()) AND c.owner <> p AND NOT c.shared
-    UNION ALL
-    SELECT rag.derived_domain(g.collection_id, p)
-    FROM rag.collection_grant g, unnest(rag.principals()) p
-    WHERE g.privilege = 'write' AND NOT g.shared AND (g.principal = 'public' OR rag.is_mine(g.principal, g.principal_role));
-END;
-COMMENT ON FUNCTION rag.future_domains() IS 'Ids of the domains that inserts of the caller would create.';
-
-CREATE FUNCTION rag.readable_domains() RETURNS SETOF uuid LANGUAGE sql STABLE PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT d.id FROM rag.domain d WHERE d.collection_id IS NOT NULL
-    UNION ALL
-    SELECT f FROM rag.future_domains() f;
-END;
-COMMENT ON FUNCTION rag.readable_domains() IS 'Domains whose rows the caller may see.';
-
--- Policies of several tables meet in one statement, and several statements in one call: asked for as one value,
--- the list is made once per call. It is an InitPlan even so, for no policy may run it per row.
 CREATE FUNCTION rag.readable_domain_ids() RETURNS uuid[]
     AS 'MODULE_PATHNAME', 'readable_domain_ids_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
-COMMENT ON FUNCTION rag.readable_domain_ids() IS 'rag.readable_domains as one array.';
+COMMENT ON FUNCTION rag.readable_domain_ids() IS 'Domains whose rows the caller may see, those that his next insert would create included.';
 
-CREATE FUNCTION rag.writable_domains() RETURNS SETOF uuid LANGUAGE sql STABLE PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT d.id FROM rag.domain d
-    WHERE d.owner = ANY ((SELECT rag.principals())::text[]) AND rag.is_current(d.owner, d.owner_role)
-      AND d.collection_id IS NOT NULL
-    UNION ALL
-    SELECT g.domain_id FROM rag.collection_grant g
-    WHERE g.privilege = 'write' AND g.shared AND (g.principal = 'public' OR rag.is_mine(g.principal, g.principal_role))
-    UNION ALL
-    SELECT f FROM rag.future_domains() f;
-END;
-COMMENT ON FUNCTION rag.writable_domains() IS 'Domains whose documents the caller may change.';
+CREATE FUNCTION rag.writable_domain_ids() RETURNS uuid[]
+    AS 'MODULE_PATHNAME', 'writable_domain_ids_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION rag.writable_domain_ids() IS 'Domains whose documents the caller may change, those that his next insert would create included.';
 
-ALTER TABLE rag.document ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY document_read ON rag.document FOR SELECT USING (domain_id = ANY ((SELECT rag.readable_domain_ids())::uuid[]));
-CREATE POLICY document_insert ON rag.document FOR INSERT WITH CHECK (domain_id = ANY (ARRAY(SELECT d FROM rag.writable_domains() d)));
-CREATE POLICY document_update ON rag.document FOR UPDATE USING (domain_id = ANY (ARRAY(SELECT d FROM rag.writable_domains() d)));
-CREATE POLICY document_delete ON rag.document FOR DELETE USING (domain_id = ANY (ARRAY(SELECT d FROM rag.writable_domains() d)));
+CREATE FUNCTION rag.visible_collection_ids() RETURNS uuid[]
+    AS 'MODULE_PATHNAME', 'visible_collection_ids_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION rag.visible_collection_ids() IS 'Collections that the caller can name: his own, and those that were granted to him.';
 
+CREATE FUNCTION rag.own_collection_ids() RETURNS uuid[]
+    AS 'MODULE_PATHNAME', 'own_collection_ids_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION rag.own_collection_ids() IS 'Collections that the caller owns.';
+
+CREATE FUNCTION rag.granted_domain_ids() RETURNS uuid[]
+    AS 'MODULE_PATHNAME', 'granted_domain_ids_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION rag.granted_domain_ids() IS 'Domains with a grant that the caller gave or got.';
+
+CREATE FUNCTION rag.principals_and_public() RETURNS text[]
+    AS 'MODULE_PATHNAME', 'principals_and_public_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION rag.principals_and_public() IS 'rag.principals(), and ''public''.';
+
+CREATE FUNCTION rag.sees(domain_id uuid) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'sees_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL SAFE COST 0.0001 SUPPORT rag.policy_support;
+COMMENT ON FUNCTION rag.sees(uuid) IS 'Whether the caller may see rows of this domain.';
+
+CREATE FUNCTION rag.sees_document(domain_id uuid, document_id uuid) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'sees_document_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL RESTRICTED COST 0.0001 SUPPORT rag.policy_support;
+COMMENT ON FUNCTION rag.sees_document(uuid, uuid) IS
+    'Whether the caller may see this document and what was made of it. Of an attached table: whether he sees, now and under the table''s own policies, the source row, unchanged; policies of another''s table run only for a collection that he has accepted, or names in the call.';
+
+CREATE FUNCTION rag.may_write(domain_id uuid) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'may_write_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL SAFE COST 0.0001 SUPPORT rag.policy_support;
+COMMENT ON FUNCTION rag.may_write(uuid) IS 'Whether the caller may change documents of this domain. Those of attached tables change with their rows, and not otherwise.';
+
+CREATE FUNCTION rag.sees_collection(collection_id uuid) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'sees_collection_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL SAFE COST 0.0001 SUPPORT rag.policy_support;
+COMMENT ON FUNCTION rag.sees_collection(uuid) IS 'Whether the caller can name this collection: it is his own, or was granted to him.';
+
+CREATE FUNCTION rag.owns_collection(collection_id uuid) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'owns_collection_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL SAFE COST 0.0001 SUPPORT rag.policy_support;
+COMMENT ON FUNCTION rag.owns_collection(uuid) IS 'Whether the caller owns this collection.';
+
+CREATE FUNCTION rag.sees_grant(domain_id uuid, owner text, owner_role regrole, principal text, principal_role regrole) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'sees_grant_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL SAFE COST 0.0001 SUPPORT rag.policy_support;
+COMMENT ON FUNCTION rag.sees_grant(uuid, text, regrole, text, regrole) IS 'Whether the caller gave or got this grant.';
+
+CREATE FUNCTION rag.is_mine(principal text, role regrole) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'is_mine_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL SAFE COST 0.0001 SUPPORT rag.policy_support;
+COMMENT ON FUNCTION rag.is_mine(text, regrole) IS 'Whether the caller acts as this principal, and its name still belongs to this role.';
+
+CREATE FUNCTION rag.is_mine_or_public(principal text, role regrole) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'is_mine_or_public_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL SAFE COST 0.0001 SUPPORT rag.policy_support;
+COMMENT ON FUNCTION rag.is_mine_or_public(text, regrole) IS 'rag.is_mine, or the principal is ''public''.';
+
+CREATE POLICY collection_read ON rag.collection FOR SELECT USING (rag.sees_collection(id));
+CREATE POLICY collection_delete ON rag.collection FOR DELETE USING (rag.owns_collection(id));
+CREATE POLICY domain_read ON rag.domain FOR SELECT USING (rag.sees(id));
+CREATE POLICY collection_grant_read ON rag.collection_grant FOR SELECT
+    USING (rag.sees_grant(domain_id, owner, owner_role, principal, principal_role));
+CREATE POLICY accepted_collection_read ON rag.accepted_collection FOR SELECT USING (rag.is_mine(principal, principal_role));
+CREATE POLICY accepted_collection_delete ON rag.accepted_collection FOR DELETE USING (rag.is_mine(principal, principal_role));
+
+CREATE POLICY metadata_rule_read ON rag.metadata_rule FOR SELECT USING (rag.is_mine_or_public(owner, owner_role));
+CREATE POLICY metadata_rule_insert ON rag.metadata_rule FOR INSERT WITH CHECK (rag.is_mine(owner, owner_role));
+CREATE POLICY metadata_rule_update ON rag.metadata_rule FOR UPDATE USING (rag.is_mine(owner, owner_role));
+CREATE POLICY metadata_rule_delete ON rag.metadata_rule FOR DELETE USING (rag.is_mine(owner, owner_role));
+
+CREATE POLICY document_read ON rag.document FOR SELECT USING (rag.sees_document(domain_id, id));
+CREATE POLICY document_insert ON rag.document FOR INSERT WITH CHECK (rag.may_write(domain_id));
+CREATE POLICY document_update ON rag.document FOR UPDATE USING (rag.may_write(domain_id));
+CREATE POLICY document_delete ON rag.document FOR DELETE USING (rag.may_write(domain_id));
+
+CREATE POLICY metadata_value_read ON rag.metadata_value FOR SELECT USING (rag.sees_document(domain_id, document_id));
+CREATE POLICY section_read ON rag.section FOR SELECT USING (rag.sees_document(domain_id, document_id));
+CREATE POLICY chunk_read ON rag.chunk FOR SELECT USING (rag.sees_document(domain_id, document_id));
+CREATE POLICY job_read ON rag.job FOR SELECT USING (rag.sees_document(domain_id, document_id));
+
+-- Dictionaries and counts are about all rows of a domain: those of attached tables are read only by functions that
+-- have made sure.
+CREATE POLICY segment_read ON rag.segment FOR SELECT USING (rag.sees(domain_id));
+CREATE POLICY segment_attached ON rag.segment AS RESTRICTIVE FOR SELECT USING (domain_id < 'ffffffff-ffff-8000-8000-000000000000');
+CREATE POLICY tombstone_read ON rag.tombstone FOR SELECT USING (rag.sees(domain_id));
+CREATE POLICY tombstone_attached ON rag.tombstone AS RESTRICTIVE FOR SELECT USING (domain_id < 'ffffffff-ffff-8000-8000-000000000000');
+
+-- Without a policy: superusers, workers, and functions that have made sure. Distances to others' vectors would tell of
+-- their texts; rag.space of their models.
 DO $$
 DECLARE
     t text;
 BEGIN
-    FOREACH t IN ARRAY ARRAY['metadata_value', 'section', 'chunk', 'embedding', 'segment', 'tombstone', 'job'] LOOP
+    FOREACH t IN ARRAY ARRAY['collection', 'domain', 'collection_grant', 'accepted_collection', 'gateway', 'metadata_rule', 'document',
+                             'metadata_value', 'section', 'chunk', 'job', 'segment', 'tombstone', 'embedding', 'space'] LOOP
         EXECUTE format('ALTER TABLE rag.%I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', t);
-        EXECUTE format('CREATE POLICY %I ON rag.%I FOR SELECT USING (domain_id = ANY ((SELECT rag.readable_domain_ids())::uuid[]))',
-                       t || '_read', t);
     END LOOP;
 END $$;
-
-ALTER TABLE rag.space ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY space_read ON rag.space FOR SELECT USING (model IN (SELECT c.model FROM rag.collection c));

@@ -22,7 +22,7 @@ COMMENT ON FUNCTION rag_revoke(text, text, text) IS 'Takes back what rag_grant g
 CREATE FUNCTION rag_accept(owner text, collection text) RETURNS void
     AS 'MODULE_PATHNAME', 'rag_accept_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_accept(text, text) IS
-    'Takes another owner''s collection, which the caller may read, into the caller''s searches that name no collection. To undo: DELETE FROM rag.accepted_collection. Error: 42704 no such collection, or none that the caller may see.';
+    'Takes another owner''s collection, which the caller may read, into the caller''s searches that name no collection, and lets its bare name mean it where the caller has none of that name. To undo: DELETE FROM rag.accepted_collection. Error: 42704 no such collection, or none that the caller may see.';
 
 CREATE FUNCTION rag_enable(role text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -37,7 +37,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION rag_disable(text) IS 'Superuser: takes back what rag_enable gave.';
 
-CREATE FUNCTION rag_register_gateway(role text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION rag_register_gateway(role text, local_only boolean DEFAULT false) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found_role regrole := to_regrole(quote_ident(role));
 BEGIN
@@ -45,10 +46,14 @@ BEGIN
     IF found_role IS NULL THEN
         RAISE EXCEPTION 'role "%" does not exist', left(role, 64) USING ERRCODE = 'undefined_object';
     END IF;
-    INSERT INTO rag.gateway VALUES (found_role) ON CONFLICT DO NOTHING;
+    IF local_only IS NULL THEN
+        RAISE EXCEPTION 'local_only must not be null' USING ERRCODE = 'null_value_not_allowed';
+    END IF;
+    INSERT INTO rag.gateway AS g VALUES (found_role, rag_register_gateway.local_only)
+    ON CONFLICT ON CONSTRAINT gateway_pkey DO UPDATE SET local_only = excluded.local_only;
 END $$;
-COMMENT ON FUNCTION rag_register_gateway(text) IS
-    'Superuser: this role speaks for application users. It acts as user:ROLE/ID, the ID being rag_ext.user_id, and as nobody while that is unset. It trusts all SQL of the session; behind a pooler use SET LOCAL. Errors: 42501, 42704.';
+COMMENT ON FUNCTION rag_register_gateway(text, boolean) IS
+    'Superuser: this role speaks for application users. It acts as user:ROLE/ID, the ID being rag_ext.user_id, and as nobody while that is unset. It trusts all SQL of the session; behind a pooler use SET LOCAL, and local_only refuses everything else (42501): reading and writing by a value of the session''s, and the commit of a transaction that leaves one. Calling it again changes local_only. Errors: 22004, 42501, 42704.';
 
 CREATE FUNCTION rag_unregister_gateway(role text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -98,7 +103,7 @@ CREATE FUNCTION rag_search(
         details jsonb)
     AS 'MODULE_PATHNAME', 'rag_search_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 COST 10000;
 COMMENT ON FUNCTION rag_search(text, integer, text, text, jsonb, jsonb) IS
-    'The k best chunks (1 to 1000) that the caller may see: min(k, eligible) rows, best first, ties by chunk id. query: words, "phrases", +must, -not; nothing in it is a syntax error. collection: NAME or OWNER/NAME; NULL: the caller''s own and accepted ones. mode: hybrid, keyword or vector. filter: document metadata, such as {"lang": "en", "year": {"gte": 2020}}. options: fusion (weighted or rrf), keyword_weight (0 to 1, 0.5), rrf_k (60), candidates (per arm), min_score (0 to 1), rerank (boolean), rerank_limit (pairs), snippet_length (characters), model. score: the fused score, or the rerank score; keyword_score: BM25 over what the caller sees; vector_score: cosine; rerank_score: 0 to 1. details: of row 1, one entry per stage with in, out, ms, fallback and reason. If the engine is down, hybrid falls back to keyword with a warning. Errors: 22004, 22023, 42704, 54000, and 58000 in mode vector.';
+    'The k best chunks (1 to 1000) that the caller may see: min(k, eligible) rows, best first, ties by chunk id. query: words, "phrases", +must, -not; nothing in it is a syntax error. collection: NAME for one of the caller''s own or accepted ones, else OWNER/NAME; NULL: all of his own and accepted ones. mode: hybrid, keyword or vector. filter: document metadata, such as {"lang": "en", "year": {"gte": 2020}}. options: fusion (weighted or rrf), keyword_weight (0 to 1, 0.5), rrf_k (60), candidates (per arm), min_score (0 to 1), rerank (boolean), rerank_limit (pairs), snippet_length (characters), model. score: the fused score, or the rerank score; keyword_score: BM25 over what the caller sees; vector_score: cosine; rerank_score: 0 to 1. details: of row 1, one entry per stage with in, out, ms, fallback and reason. If the engine is down, hybrid falls back to keyword with a warning. Errors: 22004, 22023, 42704, 54000, and 58000 in mode vector.';
 
 CREATE FUNCTION rag_rerank(query text, documents text[], options jsonb DEFAULT '{}')
     RETURNS TABLE (index integer, score double precision)
@@ -111,6 +116,12 @@ CREATE FUNCTION rag_rerank_chunks(query text, chunk_ids uuid[], options jsonb DE
     AS 'MODULE_PATHNAME', 'rag_rerank_chunks_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 COST 100000;
 COMMENT ON FUNCTION rag_rerank_chunks(text, uuid[], jsonb) IS
     'As rag_rerank, for chunks by id. Ids that do not exist or that the caller may not see are left out alike.';
+
+CREATE FUNCTION rag_vectors(chunk_ids uuid[])
+    RETURNS TABLE (chunk_id uuid, model text, vector real[])
+    AS 'MODULE_PATHNAME', 'rag_vectors_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 100 COST 1000;
+COMMENT ON FUNCTION rag_vectors(uuid[]) IS
+    'Embeddings of chunks, L2-normalised, by id: one row per chunk and model. Ids that do not exist or that the caller may not see are left out alike; rag.embedding itself is for superusers, since distances to others'' vectors tell of their texts. Errors: 22004 null, 54000 more than 10000 ids.';
 
 -- Answers ---------------------------------------------------------------------------------------------
 

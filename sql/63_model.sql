@@ -15,25 +15,27 @@ COMMENT ON COLUMN rag.model_change.model IS 'The model to come.';
 COMMENT ON COLUMN rag.model_change.error IS 'Why the work stopped last; it is tried again at due_at.';
 
 ALTER TABLE rag.model_change ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY model_change_read ON rag.model_change FOR SELECT USING (
-    collection_id IN (SELECT c.id FROM rag.collection c));
+CREATE POLICY model_change_read ON rag.model_change FOR SELECT USING (rag.sees_collection(collection_id));
 
 CREATE FUNCTION rag_alter_collection(collection text, model text DEFAULT NULL, options jsonb DEFAULT NULL) RETURNS void
     AS 'MODULE_PATHNAME', 'rag_alter_collection_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_alter_collection(text, text, jsonb) IS
     'Changes a collection of the caller''s. model: all chunks are embedded by it in the background, then the collection switches in one transaction (see rag.model_change_status); naming the present model withdraws a change. options: as in rag_create_collection, replacing the former ones; documents are cut anew in the background, and only chunks whose text is new are embedded. Errors: 42704 no such collection or model, 42501 not the caller''s, 22023 bad option.';
 
+CREATE FUNCTION rag.embedded_chunks(domain_id uuid, model text) RETURNS bigint
+    AS 'MODULE_PATHNAME', 'embedded_chunks_wrapper' LANGUAGE c STABLE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION rag.embedded_chunks(uuid, text) IS
+    'Chunks of a domain that have a vector of this model; NULL for a domain that the caller does not see as a whole.';
+
 CREATE VIEW rag.model_change_status WITH (security_invoker = true) AS
 SELECT c.id AS collection_id, c.name AS collection, c.owner, c.model AS from_model, m.model AS to_model, m.requested_at,
        w.chunks, w.embedded, m.error, m.due_at AS next_try_at
 FROM rag.model_change m
 JOIN rag.collection c ON c.id = m.collection_id
-LEFT JOIN rag.space s ON s.model = m.model
 CROSS JOIN LATERAL (
-    SELECT count(*) AS chunks, count(e.chunk_id) AS embedded
+    SELECT coalesce(sum(n.chunks), 0)::bigint AS chunks, coalesce(sum(rag.embedded_chunks(d.id, m.model)), 0)::bigint AS embedded
     FROM rag.domain d
-    JOIN rag.chunk k ON k.domain_id = d.id
-    LEFT JOIN rag.embedding e ON e.space_id = s.id AND e.domain_id = k.domain_id AND e.chunk_id = k.id
+    CROSS JOIN LATERAL (SELECT count(*) AS chunks FROM rag.chunk k WHERE k.domain_id = d.id) n
     WHERE d.collection_id = c.id) w;
 COMMENT ON VIEW rag.model_change_status IS
     'Progress of changes of the embedding model, of the chunks that the caller sees: chunks in all, and those embedded by the model to come.';

@@ -57,15 +57,25 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION rag.unwatch_source(regclass) IS 'Takes the triggers of an attached table away.';
 
+-- Every DROP in the database comes here. One that takes no trigger of ours along touches no table of ours, and one
+-- that does waits for nobody for long: what cannot be done at once is left to the workers.
 CREATE FUNCTION rag.source_dropped() RETURNS event_trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' AS $$
+DECLARE
+    attached uuid[];
 BEGIN
-    -- As by rag_detach: the name is free at once, and workers clear the rows away.
-    DELETE FROM rag.collection c USING rag.attachment a, pg_event_trigger_dropped_objects() o
-    WHERE c.id = a.collection_id AND a.source = o.objid AND o.classid = 'pg_class'::regclass AND o.objsubid = 0;
-    IF FOUND THEN
-        PERFORM rag.wake_workers();
+    IF NOT EXISTS (SELECT FROM pg_event_trigger_dropped_objects() o
+                   WHERE o.object_type = 'trigger' AND o.address_names[3] LIKE 'rag\_attached\_%') THEN
+        RETURN;
     END IF;
+    PERFORM rag.wake_workers();
+    SELECT array_agg(a.collection_id) INTO attached
+    FROM rag.attachment a JOIN pg_event_trigger_dropped_objects() o ON a.source = o.objid
+    WHERE o.classid = 'pg_class'::regclass AND o.objsubid = 0;
+    -- As by rag_detach: the name is free at once, and workers clear the rows away.
+    DELETE FROM rag.collection c WHERE c.id = ANY (attached);
+EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+    RETURN;
 END $$;
 COMMENT ON FUNCTION rag.source_dropped() IS 'Lets go of attached tables that are dropped.';
 CREATE EVENT TRIGGER rag_source_dropped ON sql_drop EXECUTE FUNCTION rag.source_dropped();

@@ -16,7 +16,7 @@ CREATE FUNCTION rag.adopt_principal(found_role regrole, principal text) RETURNS 
 DECLARE
     stale record;
 BEGIN
-    FOR stale IN
+    FOR stale IN SELECT * FROM (
         SELECT c.owner AS old_name, c.owner || '#' || c.owner_role::oid AS new_name, c.owner_role AS of_role
         FROM rag.collection c WHERE c.owner = principal AND c.owner_role <> found_role
         UNION
@@ -34,7 +34,14 @@ BEGIN
         UNION
         SELECT d.owner, principal, d.owner_role
         FROM rag.domain d WHERE d.owner_role = found_role AND d.owner <> principal AND d.owner LIKE 'role:%'
+        -- What is set apart makes room for what gets the name.
+        ) names ORDER BY of_role = found_role
     LOOP
+        -- Others' documents in his collections say so.
+        UPDATE rag.document d SET collection = stale.new_name || '/' || c.name
+        FROM rag.domain dm JOIN rag.collection c ON c.id = dm.collection_id
+        WHERE dm.id = d.domain_id AND c.owner = stale.old_name AND c.owner_role = stale.of_role
+          AND d.collection = stale.old_name || '/' || c.name;
         UPDATE rag.collection SET owner = stale.new_name WHERE owner = stale.old_name AND owner_role = stale.of_role;
         UPDATE rag.collection_grant SET owner = stale.new_name WHERE owner = stale.old_name AND owner_role = stale.of_role;
         UPDATE rag.document d SET owner = stale.new_name FROM rag.domain dm
@@ -95,7 +102,8 @@ BEGIN
         FROM pg_depend d
         JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
         JOIN pg_class c ON d.classid = 'pg_class'::regclass AND d.objid = c.oid
-        WHERE e.extname = 'rag_ext' AND c.relkind IN ('r', 'p', 'v') AND c.relname NOT IN ('gateway', 'added_policy', 'builtin_policy', 'merge_failure')
+        WHERE e.extname = 'rag_ext' AND c.relkind IN ('r', 'p', 'v')
+          AND c.relname NOT IN ('gateway', 'embedding', 'space', 'added_policy', 'builtin_policy', 'merge_failure')
     LOOP
         EXECUTE format('%s SELECT ON %s %s %s', command, item.name, direction, grantee);
     END LOOP;
@@ -124,4 +132,14 @@ BEGIN
     LOOP
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', item.name);
     END LOOP;
+END $$;
+
+-- Who has missed it finds out here, and not by waiting for what never comes.
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM string_to_table(current_setting('shared_preload_libraries'), ',') l (name)
+                   WHERE btrim(l.name, ' "') ~ '(^|/)rag_ext(\.so)?$') THEN
+        RAISE WARNING 'rag_ext is not preloaded: nothing can be ingested, searched or answered'
+            USING HINT = 'Add rag_ext to shared_preload_libraries and restart the server.';
+    END IF;
 END $$;

@@ -100,7 +100,7 @@ macro_rules! settings {
 settings! {
     USER_ID "user_id" text(c"") User Identity
         "Application user for whom a registered gateway speaks."
-        "Counts only while the current role is a registered gateway. Empty sees nothing and cannot write. Use SET LOCAL behind connection poolers.";
+        "A role that is no registered gateway is refused while it is set. Empty sees nothing and cannot write. Use SET LOCAL behind connection poolers.";
     ALL_DOMAINS "all_domains" switch(false) Superuser Everyone
         "Lets searches see every owner's documents."
         "Without it even superusers search only what their own principals may see.";
@@ -117,6 +117,9 @@ settings! {
     MAX_TRIES "max_tries" integer(5, 1..=100, Unit::Count) Reload Everyone
         "Tries after which a job is listed as failed."
         "Tries are spaced by a growing delay. A document that does not parse is not tried again.";
+    ATTACHED_TIMEOUT "attached_timeout" integer(120_000, 100..=3_600_000, Unit::Milliseconds) Reload Everyone
+        "Longest time that background work lets one statement on an attached table take."
+        "Its policies and expressions are its owner's. Where they cannot be cancelled, the worker ends some seconds later, and the table is followed no more.";
     MERGE_ENABLED "merge_enabled" switch(true) Reload Everyone
         "Merges the segments of the keyword index in the background."
         "Turn it off on a logical subscriber, which receives the publisher's segments.";
@@ -148,9 +151,9 @@ settings! {
     BULK_THREADS "bulk_threads" integer(0, 0..=1024, Unit::Count) Reload Everyone
         "Threads of the engine for ingestion."
         "0 takes half of the cores, at least one. A change restarts the engine.";
-    ENGINE_MEMORY_LIMIT "engine_memory_limit" integer(0, 0..=16_777_216, Unit::Megabytes) Reload Everyone
+    ENGINE_MEMORY_LIMIT "engine_memory_limit" integer(-1, -1..=16_777_216, Unit::Megabytes) Reload Everyone
         "Most memory that the engine may hold."
-        "0 sets no limit. Beyond it the engine refuses work. A change restarts the engine.";
+        "-1 is half of what the machine or container has, at least 1 GB; 0 sets no limit. Near it the engine refuses bulk work, beyond it it ends and starts anew. A change restarts the engine.";
     ENGINE_QUEUE_LIMIT "engine_queue_limit" integer(1024, 1..=1_000_000, Unit::Count) Reload Everyone
         "Most requests that may wait in the engine, in each of its two queues."
         "A request beyond it fails at once with SQLSTATE 53000.";
@@ -287,6 +290,11 @@ pub(crate) fn max_tries() -> i32 {
     MAX_TRIES.get()
 }
 
+/// Longest time of one statement on an attached table.
+pub(crate) fn attached_timeout() -> Duration {
+    Duration::from_millis(count(&ATTACHED_TIMEOUT).into())
+}
+
 /// Whether workers merge segments.
 pub(crate) fn merge_enabled() -> bool {
     MERGE_ENABLED.get()
@@ -337,9 +345,9 @@ pub(crate) fn bulk_threads() -> u32 {
     count(&BULK_THREADS)
 }
 
-/// Memory limit of the engine, in MiB; 0 is none.
-pub(crate) fn engine_memory_limit() -> u32 {
-    count(&ENGINE_MEMORY_LIMIT)
+/// Memory limit of the engine, in MiB: 0 is none, `None` a part of the machine's.
+pub(crate) fn engine_memory_limit() -> Option<u32> {
+    u32::try_from(ENGINE_MEMORY_LIMIT.get()).ok()
 }
 
 /// Most waiting requests per lane.

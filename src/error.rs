@@ -19,7 +19,7 @@ pub(crate) struct Error {
     pub(crate) message: String,
     pub(crate) detail: Option<String>,
     pub(crate) hint: Option<String>,
-    /// Whether the detail may name paths of the server, which are for superusers.
+    /// Whether the detail may name paths of the server or addresses of endpoints, which are for superusers.
     pub(crate) has_private_detail: bool,
 }
 
@@ -58,6 +58,11 @@ impl Error {
         Self::new(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
     }
 
+    /// 55P03: somebody else holds it.
+    pub(crate) fn locked(message: impl Into<String>) -> Self {
+        Self::new(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, message)
+    }
+
     /// 58000: the engine cannot be reached.
     pub(crate) fn engine_down(message: impl Into<String>) -> Self {
         Self::new(PgSqlErrorCode::ERRCODE_SYSTEM_ERROR, message)
@@ -81,6 +86,14 @@ impl Error {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Whether a lock of somebody else's was in the way: no fault of what was to be done, which is for later.
+    pub(crate) fn is_about_a_lock(&self) -> bool {
+        matches!(
+            self.code,
+            PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE | PgSqlErrorCode::ERRCODE_T_R_DEADLOCK_DETECTED
+        )
     }
 
     /// Whether stored bytes are damaged: found by us, or by the server in a page or a value.
@@ -133,10 +146,15 @@ impl From<Failure> for Error {
             FailureCode::NotAllowed => Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
             FailureCode::Provider => Code::ERRCODE_SYSTEM_ERROR,
             FailureCode::Internal => Code::ERRCODE_INTERNAL_ERROR,
+            FailureCode::Killed => Code::ERRCODE_EXTERNAL_ROUTINE_EXCEPTION,
         };
         let has_private_detail = matches!(
             failure.code,
-            FailureCode::UnknownModel | FailureCode::NotLoaded | FailureCode::Internal
+            FailureCode::UnknownModel
+                | FailureCode::NotLoaded
+                | FailureCode::Provider
+                | FailureCode::NotAllowed
+                | FailureCode::Internal
         );
         Self {
             code,
@@ -167,6 +185,15 @@ impl From<OptionError> for Error {
 impl From<rag_bm25::Error> for Error {
     fn from(error: rag_bm25::Error) -> Self {
         Self::damaged(format!("keyword segment cannot be used: {error}"))
+    }
+}
+
+/// What work came to that stops at no lock of somebody else's: `None` if there was one, and the work is for later.
+pub(crate) fn unless_locked<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is_about_a_lock() => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

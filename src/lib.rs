@@ -13,6 +13,7 @@ mod engine;
 mod error;
 mod ingest;
 mod pg;
+mod rights;
 mod search;
 mod storage;
 mod workers;
@@ -24,9 +25,13 @@ pgrx::pg_module_magic!(name, version);
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     config::register();
+    pg::planner::install();
+    pg::explain::install();
+    pg::user_id::register();
     if pg::server::is_preloading() {
         pg::shared::reserve();
         pg::closing::install();
+        pg::denied::install();
         workers::register();
     }
 }

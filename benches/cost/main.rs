@@ -2,7 +2,7 @@
 //! is made of. Prints one table with targets; asserts no time, for a shared machine says nothing absolute.
 //!
 //! `cargo bench --bench cost -- keyword domains` measures these alone: keyword, vector, ingest, embed, memory, domains,
-//! merge, attach, steady, pdf.
+//! merge, attach, steady, pdf, plain.
 //! `RAG_BENCH_PROFILE=1` shows where the time of a keyword search goes.
 //! The texts are SciFact's where `RAG_EVAL_DATA` names it; else they are made of words with Zipf-like frequencies.
 
@@ -17,6 +17,7 @@ mod keyword;
 mod memory;
 mod merge;
 mod pdf;
+mod plain;
 mod profile;
 mod report;
 mod steady;
@@ -68,6 +69,9 @@ fn main() {
         if wants("memory") {
             memory::measure(&mut report, &library, &texts);
         }
+    }
+    if wants("plain") {
+        plain::measure(&mut report, &cluster);
     }
     if wants("domains") {
         domains::measure(&mut report, &cluster);

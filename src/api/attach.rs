@@ -77,36 +77,3 @@ fn attached_source(collection: pgrx::Uuid, fcinfo: FunctionCallInfo) -> Result<O
     let seen = |visibility: &mut Visibility| attach::readable_source(visibility, id(collection));
     Ok(call_state::with_state(fcinfo, seen)?)
 }
-
-#[pg_extern(sql = false)]
-fn attached_domain_readable(
-    collection: pgrx::Uuid,
-    owner: &str,
-    owner_role: Oid,
-    fcinfo: FunctionCallInfo,
-) -> Result<bool, ErrorReport> {
-    let seen = |visibility: &mut Visibility| {
-        attach::is_domain_readable(visibility, id(collection), owner, owner_role)
-    };
-    Ok(call_state::with_state(fcinfo, seen)?)
-}
-
-#[pg_extern(sql = false)]
-fn row_visible(
-    domain: pgrx::Uuid,
-    document: pgrx::Uuid,
-    fcinfo: FunctionCallInfo,
-) -> Result<bool, ErrorReport> {
-    let seen = |visibility: &mut Visibility| visibility.sees_document(id(domain), id(document));
-    Ok(call_state::with_state(fcinfo, seen)?)
-}
-
-#[pg_extern(sql = false)]
-fn chunk_visible(
-    domain: pgrx::Uuid,
-    chunk: pgrx::Uuid,
-    fcinfo: FunctionCallInfo,
-) -> Result<bool, ErrorReport> {
-    let seen = |visibility: &mut Visibility| visibility.sees_chunk(id(domain), id(chunk));
-    Ok(call_state::with_state(fcinfo, seen)?)
-}

@@ -8,6 +8,7 @@ use crate::ingest::process::collection_chunking;
 use crate::ingest::target::{self, new_collection};
 use crate::pg::ErrorReport;
 use crate::pg::{elevation, principal, server};
+use crate::rights;
 use crate::storage::collection::{self, Collection};
 use crate::storage::{Id, is_attached, uuid};
 use pgrx::prelude::*;
@@ -155,13 +156,15 @@ pub(super) fn candidates(name: &str) -> Result<Vec<Collection>> {
     }
 }
 
-/// The collection of this name that is the caller's to manage. 42704: he sees none. 42501: it is not his.
+/// The collection of this name that is the caller's to manage, or a superuser's who names its owner. 42704: the name
+/// means none. 42501: it is not his.
 pub(super) fn own_collection<'a>(visible: &'a [Collection], name: &str) -> Result<&'a Collection> {
     let me = principal::current_owner()?;
-    let is_superuser = server::user_is_superuser();
-    match visible.iter().filter(|c| c.is_own || is_superuser).max_by_key(|c| c.owner == me) {
+    let (owner, _) = target::split_name(name)?;
+    let is_any_his = owner.is_some() && server::user_is_superuser();
+    match visible.iter().filter(|c| c.is_own || is_any_his).max_by_key(|c| c.owner == me) {
         Some(own) => Ok(own),
-        None if visible.is_empty() => Err(target::missing(name)),
+        None if target::choose(visible, owner, name)?.is_none() => Err(target::missing_among(visible, name)),
         None => Err(Error::forbidden(format!("must be owner of collection \"{}\"", excerpt(name)))),
     }
 }
@@ -172,7 +175,7 @@ fn rag_accept(owner: Option<&str>, collection: Option<&str>) -> std::result::Res
         let owner = required(owner, "owner")?;
         let name = required(collection, "collection")?;
         let me = principal::current_owner()?;
-        let found = collection::visible_domains(false, Some(name))?
+        let found = rights::visible_domains(false, Some(name))?
             .into_iter()
             .find(|d| d.collection_owner == owner && (!d.is_own_domain || is_attached(d.id) && !d.is_own));
         match found {

@@ -1,10 +1,11 @@
 //! Metadata: checking rules, trying them out, applying changed ones.
 
 use super::ingest::check_size;
-use super::{call, options_of, required};
+use super::{call, call_even_unloaded, options_of, required};
 use crate::error::{Error, Result};
 use crate::ingest::{extract, target};
 use crate::pg::{ErrorReport, elevation, interrupts, principal};
+use crate::rights;
 use crate::search::scope::Scope;
 use crate::storage::{collection, metadata};
 use crate::workers;
@@ -20,7 +21,7 @@ const MAX_TRIED_RULES: usize = 200;
 
 #[pg_extern(sql = false)]
 fn check_metadata_rule(rule: JsonB) -> std::result::Result<(), ErrorReport> {
-    call(|| {
+    call_even_unloaded(|| {
         Rule::compile(&definition(rule.0)?)?;
         Ok(())
     })
@@ -79,12 +80,13 @@ fn definition(mut rule: Value) -> Result<RuleDefinition> {
 
 fn rules_of(collection: &str) -> Result<Vec<RuleDefinition>> {
     let (owner, bare) = target::split_name(collection)?;
-    match target::choose(collection::named(bare, owner)?, collection)? {
+    let candidates = collection::named(bare, owner)?;
+    match target::choose(&candidates, owner, collection)? {
         Some(found) => metadata::visible_rules(&found.owner, &found.name),
         None if bare == target::DEFAULT_COLLECTION && owner.is_none() => {
             metadata::visible_rules(&principal::current_owner()?, bare)
         }
-        None => Err(target::missing(collection)),
+        None => Err(target::missing_among(&candidates, collection)),
     }
 }
 
@@ -92,7 +94,7 @@ fn rules_of(collection: &str) -> Result<Vec<RuleDefinition>> {
 fn rag_reextract(collection: Option<&str>) -> std::result::Result<i64, ErrorReport> {
     call(|| {
         let scope = Scope::resolve(collection)?;
-        let writable = collection::writable(&scope.ids())?;
+        let writable = rights::writable(&scope.ids())?;
         let queued = elevation::elevated(|| metadata::queue_extraction(&writable))?;
         if queued > 0 {
             workers::wake_at_commit();

@@ -1,10 +1,9 @@
 //! Who the caller is, for policies and defaults.
 
-use super::call;
+use super::call_even_unloaded;
 use crate::error::Error;
 use crate::pg::{ErrorReport, Oid};
 use crate::pg::{principal, random};
-use crate::storage::{added_policy, collection};
 use crate::workers;
 use pgrx::prelude::*;
 
@@ -16,12 +15,6 @@ fn new_id() -> Result<pgrx::Uuid, ErrorReport> {
 #[pg_extern(sql = false)]
 fn principals() -> Result<Vec<String>, ErrorReport> {
     Ok(principal::current_principals()?)
-}
-
-#[pg_extern(sql = false)]
-fn readable_domain_ids() -> Result<Vec<pgrx::Uuid>, ErrorReport> {
-    added_policy::require_recorded()?;
-    Ok(collection::readable_domains()?.to_vec())
 }
 
 #[pg_extern(sql = false)]
@@ -40,19 +33,18 @@ fn is_current(name: &str, role: Oid) -> bool {
 }
 
 #[pg_extern(sql = false)]
-fn is_mine(name: &str, role: Oid) -> Result<bool, ErrorReport> {
-    Ok(principal::role_of(name) == Some(role) && principal::current_principals()?.iter().any(|p| p == name))
-}
-
-#[pg_extern(sql = false)]
 fn derived_domain(collection: Option<pgrx::Uuid>, owner: Option<&str>) -> Result<pgrx::Uuid, ErrorReport> {
     let owner = owner.ok_or_else(|| Error::null("owner"))?;
+    // Whose default it is knows whether a former one is being cleared away.
+    if collection.is_none() && !principal::current_principals()?.iter().any(|p| p == owner) {
+        return Err(Error::forbidden("permission denied for another owner's default collection").into());
+    }
     Ok(pgrx::Uuid::from_bytes(principal::derived_domain(collection.map(|c| *c.as_bytes()), owner)))
 }
 
 #[pg_extern(sql = false)]
 fn wake_workers() -> Result<(), ErrorReport> {
-    call(|| {
+    call_even_unloaded(|| {
         workers::wake_at_commit();
         Ok(())
     })

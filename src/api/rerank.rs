@@ -5,9 +5,10 @@ use crate::engine;
 use crate::error::{Error, Result};
 use crate::pg::ErrorReport;
 use crate::pg::{principal, server};
+use crate::rights;
 use crate::search::options::checked_query;
 use crate::search::rerank::{MAX_PAIRS, logits, passage, sigmoid};
-use crate::storage::{Id, chunk, collection, id, uuid};
+use crate::storage::{Id, chunk, id, uuid};
 use pgrx::JsonB;
 use pgrx::prelude::*;
 use rag_core::option::OptionReader;
@@ -78,7 +79,7 @@ fn rag_rerank_chunks(
         let options = RerankOptions::read(options, "rag_rerank_chunks")?;
         check_pairs(ids.len())?;
         let domains: Vec<Id> =
-            collection::visible_domains(crate::config::all_domains() && server::user_is_superuser(), None)?
+            rights::visible_domains(crate::config::all_domains() && server::user_is_superuser(), None)?
                 .into_iter()
                 .map(|d| d.id)
                 .collect();

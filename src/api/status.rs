@@ -1,11 +1,11 @@
 //! What works and what does not.
 
-use super::call;
+use super::call_even_unloaded;
 use crate::config;
 use crate::engine;
 use crate::error::Result;
 use crate::pg::ErrorReport;
-use crate::pg::{principal, server, shared, transaction};
+use crate::pg::{elevation, principal, server, shared, transaction};
 use crate::storage;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
@@ -13,7 +13,7 @@ use rag_wire::{EngineStatus, ModelInfo, ModelKind};
 
 #[pg_extern(sql = false)]
 fn rag_status() -> std::result::Result<String, ErrorReport> {
-    call(|| {
+    call_even_unloaded(|| {
         let mut lines = Lines::default();
         lines.good(format!("rag_ext {} in Postgres", env!("CARGO_PKG_VERSION")));
         describe_workers(&mut lines);
@@ -33,7 +33,11 @@ fn rag_status() -> std::result::Result<String, ErrorReport> {
         if let Ok(models) = engine::models() {
             describe_models(&mut lines, &models);
         }
-        describe_documents(&mut lines)?;
+        describe_gateways(&mut lines)?;
+        match principal::current_principals() {
+            Ok(_) => describe_documents(&mut lines)?,
+            Err(refused) => lines.bad(format!("{}. {}", refused.message, refused.hint.unwrap_or_default())),
+        }
         Ok(lines.0.join("\n"))
     })
 }
@@ -87,11 +91,13 @@ fn describe_engine(lines: &mut Lines, status: &EngineStatus) {
         Err(_) if config::llm_url().is_none() => {
             lines.good("answers: extractive (no chat endpoint in rag_ext.llm_url)");
         }
-        Err(problem) => lines.bad(format!("answers: extractive; chat endpoint: {problem}")),
+        Err(problem) => {
+            lines.bad(format!("answers: extractive; chat endpoint: {}", for_superusers(problem)));
+        }
     }
 }
 
-/// What the engine says of its files may name paths.
+/// What the engine says of its files and endpoints may name paths and addresses.
 fn for_superusers(problem: &str) -> &str {
     if server::user_is_superuser() { problem } else { "cannot be used" }
 }
@@ -118,6 +124,22 @@ fn describe_models(lines: &mut Lines, models: &[ModelInfo]) {
                 .bad(format!("{name} {wanted}: not found; make install puts the default models in place")),
         }
     }
+}
+
+fn describe_gateways(lines: &mut Lines) -> Result<()> {
+    if !principal::may_monitor() {
+        return Ok(());
+    }
+    let gateways = elevation::elevated(storage::gateway::all)?;
+    let names: Vec<String> = gateways
+        .into_iter()
+        .map(|gateway| match gateway.local_only {
+            true => format!("{} (SET LOCAL only)", gateway.role),
+            false => gateway.role,
+        })
+        .collect();
+    lines.good(format!("gateways: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") }));
+    Ok(())
 }
 
 fn describe_documents(lines: &mut Lines) -> Result<()> {
@@ -162,7 +184,7 @@ fn engine_state() -> std::result::Result<
     >,
     ErrorReport,
 > {
-    let (state, status) = call(|| Ok((shared::engine_state(), engine::status())))?;
+    let (state, status) = call_even_unloaded(|| Ok((shared::engine_state(), engine::status())))?;
     let words = |found: &std::result::Result<String, String>| match found {
         Ok(text) => text.clone(),
         Err(problem) => for_superusers(problem).to_owned(),
@@ -185,7 +207,10 @@ fn engine_state() -> std::result::Result<
         live.map(|s| s.device.clone()),
         live.and_then(|s| s.device_note.clone()),
         live.map(|s| s.parse_sandbox.clone()),
-        live.map(|s| words(&s.chat)),
+        live.map(|s| match &s.chat {
+            Ok(_) if !server::user_is_superuser() => "a chat model".to_owned(),
+            chat => words(chat),
+        }),
         counted.map(|s| s.queued as i32),
         counted.map(|s| s.served as i64),
         counted.map(|s| s.failed as i64),
@@ -226,7 +251,7 @@ fn models() -> std::result::Result<
     >,
     ErrorReport,
 > {
-    let models = call(engine::models)?;
+    let models = call_even_unloaded(engine::models)?;
     let sees_load = principal::may_monitor();
     let some = |text: String| (!text.is_empty()).then_some(text);
     Ok(TableIterator::new(models.into_iter().map(move |m| {

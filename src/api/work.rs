@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::ingest::target;
 use crate::pg::ErrorReport;
 use crate::pg::{elevation, server};
+use crate::rights;
 use crate::search::scope::Scope;
 use crate::storage::job::Steered;
 use crate::storage::{Id, collection, document, id, job};
@@ -60,7 +61,8 @@ fn managed(name: &str) -> Result<Managed> {
         Ok(own) => return Ok(Managed::Collection(own.id)),
         Err(refused) => refused,
     };
-    let Some(other) = target::choose(visible, name)? else { return Err(hinted(refused, name)) };
+    let (owner, _) = target::split_name(name)?;
+    let Some(other) = target::choose(&visible, owner, name)? else { return Err(hinted(refused, name)) };
     let domains = collection::domains_elsewhere(Some(other.id))?;
     if domains.is_empty() { Err(refused) } else { Ok(Managed::Domains(domains)) }
 }
@@ -160,7 +162,7 @@ fn changeable_domains(name: Option<&str>) -> Result<Vec<Id>> {
     if sees_everything() {
         return Ok(scope.ids());
     }
-    collection::writable(&scope.ids())
+    rights::writable(&scope.ids())
 }
 
 /// Domain and id of a document that the caller may change. 42704 is the same for one that does not exist and
@@ -169,7 +171,7 @@ fn own_document(document_id: Option<pgrx::Uuid>) -> Result<(Id, Id)> {
     let document = required(document_id, "document_id")?;
     let missing = || Error::missing(format!("document {document} does not exist"));
     let (domain, ..) = document::locate(id(document))?.ok_or_else(missing)?;
-    if server::user_is_superuser() || collection::writable(&[domain])?.contains(&domain) {
+    if server::user_is_superuser() || rights::writable(&[domain])?.contains(&domain) {
         return Ok((domain, id(document)));
     }
     Err(Error::forbidden(format!("permission denied for document {document}"))

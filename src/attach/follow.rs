@@ -6,92 +6,30 @@
 
 use super::origin;
 use crate::config;
-use crate::error::{Error, Result, excerpt};
+use crate::error::Result;
 use crate::pg::{Oid, elevation, interrupts, principal, random};
 use crate::storage::attached_row::{self, KnownRow, NewRow};
 use crate::storage::attachment::{self, Attachment, Change, Pass, Progress};
-use crate::storage::relation;
-use crate::storage::source::{self, Key, RowContent, Source, key_of_text, key_text};
+use crate::storage::source::{Key, RowContent, Source, key_of_text, key_text};
 use crate::storage::{Id, collection};
 use rag_core::hash::sha256;
 use serde_json::json;
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Keys of one step, of changes and of a pass each.
 const KEYS: i64 = 1000;
 
-/// Most characters of an error that are kept.
-const ERROR_CHARS: usize = 300;
-
 /// Keys that are compared as texts at once, each time with the whole table.
 const TEXT_KEYS: i64 = 100_000;
 
-/// How long one statement on the table may take.
-const OWNER_TIME: Duration = Duration::from_secs(120);
+/// How often a step's statements on the table may take together as long as one of them may.
+const STATEMENTS: u32 = 5;
 
 /// Rows, and bytes of them, that are read at once.
 const ROWS_AT_ONCE: usize = 500;
 const BYTES_AT_ONCE: i64 = 16 * 1024 * 1024;
-
-/// Does a step of the next attachment after `last`, in the caller's transaction; `false` if there is nothing to do.
-/// `chosen` tells which it was, also after an error.
-pub(crate) fn step(last: Id, chosen: &mut Option<Id>) -> Result<bool> {
-    let Some(attachment) = attachment::lock_next(last)? else { return Ok(false) };
-    *chosen = Some(attachment.collection);
-    let collection = attachment.collection;
-    let Some(table) = attachment.source.filter(|table| relation::lock(*table)) else {
-        attachment::delete_collections(&[collection])?;
-        return Ok(true);
-    };
-    let Some(relation) = relation::relation(table)? else {
-        attachment::delete_collections(&[collection])?;
-        return Ok(true);
-    };
-    let stop = |reason: &str| {
-        let hint = "rag_attach the table again, or rag_detach it";
-        attachment::stop(collection, &format!("{reason}: {hint}"))
-    };
-    // The expressions are the collection's owner's, and run as the table's.
-    if !attachment::may_act_for(collection, relation.owner)? {
-        stop("the table has another owner now")?;
-        return Ok(true);
-    }
-    let by_number = attachment.origin == origin(table);
-    match source::resolve(relation, &attachment.definition, by_number)? {
-        Ok(source) => {
-            let Some((name, owner)) = attachment::name_and_owner(collection)? else { return Ok(true) };
-            Follower { collection, table, name, owner, source, domains: HashMap::new() }.step(&attachment)?;
-        }
-        Err(reason) => stop(&reason)?,
-    }
-    Ok(true)
-}
-
-/// Notes why a step failed, so that it is tried again later.
-pub(crate) fn fail(collection: Id, tries: i32, sqlstate: &str, error: &Error) -> Result<()> {
-    let delay_s = 2.0_f64.powi(tries.clamp(0, 8)).min(300.0);
-    attachment::fail(collection, sqlstate, &without_values(&error.message), delay_s)
-}
-
-/// A message as it is kept: values of rows stand in quotes, and are cut. Its detail, which may be a whole row, is not.
-fn without_values(message: &str) -> String {
-    let parts: Vec<String> = message
-        .split('"')
-        .enumerate()
-        .map(|(i, part)| if i % 2 == 1 { excerpt(part) } else { part.to_owned() })
-        .collect();
-    parts.join("\"").chars().take(ERROR_CHARS).collect()
-}
-
-/// Takes leftovers away: notes for collections that are gone, and triggers of tables that nothing is attached to.
-/// Waits for no lock of a user's: 55P03.
-pub(crate) fn clean_up() -> Result<()> {
-    for table in attachment::clean_up()? {
-        elevation::with_settings(&[(c"lock_timeout", c"50ms")], || attachment::unwatch_if_free(table))?;
-    }
-    Ok(())
-}
 
 /// What spares a row's hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,25 +40,38 @@ enum Trust {
     Nothing,
 }
 
-struct Follower {
+/// An attached table, ready to be followed.
+pub(super) struct Follower {
     collection: Id,
     table: Oid,
     name: String,
     owner: String,
     source: Source,
     domains: HashMap<String, Id>,
+    /// What the table's owner's code took so far.
+    spent: Cell<Duration>,
 }
 
 impl Follower {
+    pub(super) fn new(collection: Id, table: Oid, (name, owner): (String, String), source: Source) -> Self {
+        Self { collection, table, name, owner, source, domains: HashMap::new(), spent: Cell::default() }
+    }
+
     /// Runs `work` as the owner of the table: its policies, types and expressions are his, and may not keep the
     /// worker from others for ever.
     fn as_owner<T>(&self, work: impl FnOnce(&Source) -> T) -> T {
-        elevation::restricted_to(self.source.relation.owner, || {
-            interrupts::within(OWNER_TIME, || work(&self.source))
-        })
+        let at_most = config::attached_timeout();
+        let left = (at_most * STATEMENTS).saturating_sub(self.spent.get()).min(at_most);
+        let begun = Instant::now();
+        let done = elevation::restricted_to(self.source.relation.owner, || {
+            interrupts::within(left.max(Duration::from_millis(1)), || work(&self.source))
+        });
+        self.spent.set(self.spent.get() + begun.elapsed());
+        done
     }
 
-    fn step(&mut self, attachment: &Attachment) -> Result<()> {
+    /// Does a step, in the caller's transaction.
+    pub(super) fn step(&mut self, attachment: &Attachment) -> Result<()> {
         let (mut pass, mut position) = (attachment.pass, attachment.position.clone());
         let mut restarted = false;
         let mut rows_read = 0;

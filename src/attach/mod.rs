@@ -7,11 +7,12 @@
 mod capture;
 mod define;
 mod follow;
+mod turn;
 mod visible;
 
 pub(crate) use capture::note_statement;
 pub(crate) use define::{Wishes, attach, detach};
-pub(crate) use follow::{clean_up, fail, step};
+pub(crate) use turn::{clean_up, fail, step, take_lost};
 pub(crate) use visible::{
     Access, Named, Visibility, access, is_domain_readable, is_source_readable, readable_source,
 };

@@ -115,11 +115,6 @@ impl Visibility {
         self.guard(domain)?.sees_document(document)
     }
 
-    /// Whether the caller sees the row of a chunk's document.
-    pub(crate) fn sees_chunk(&mut self, domain: Id, chunk: Id) -> Result<bool> {
-        self.guard(domain)?.sees_chunk(chunk)
-    }
-
     fn guard(&mut self, domain: Id) -> Result<&mut Guard> {
         use std::collections::hash_map::Entry;
         match self.guards.entry(domain) {
@@ -185,10 +180,8 @@ struct Guard {
     source: Option<Source>,
     probes: usize,
     documents: HashMap<Id, bool>,
-    chunks: HashMap<Id, bool>,
     /// All documents that he sees, once it was worth while to ask.
     all: Option<HashSet<Id>>,
-    all_chunks: Option<HashSet<Id>>,
 }
 
 impl Guard {
@@ -202,9 +195,7 @@ impl Guard {
             source,
             probes: 0,
             documents: HashMap::new(),
-            chunks: HashMap::new(),
             all: None,
-            all_chunks: None,
         })
     }
 
@@ -270,39 +261,6 @@ impl Guard {
         Ok(sees)
     }
 
-    fn sees_chunk(&mut self, chunk: Id) -> Result<bool> {
-        match self.access {
-            Access::Closed => return Ok(false),
-            Access::Open => return Ok(true),
-            Access::ByRow => {}
-        }
-        if let Some(all) = &self.all_chunks {
-            return Ok(all.contains(&chunk));
-        }
-        if let Some(known) = self.chunks.get(&chunk) {
-            return Ok(*known);
-        }
-        if self.all.is_some() || self.is_worth_asking_for_all()? {
-            let chunks = elevation::elevated(|| attached_row::chunks(self.domain))?;
-            let documents = self.all()?;
-            let seen: HashSet<Id> = chunks
-                .into_iter()
-                .filter(|(_, document)| documents.contains(document))
-                .map(|(id, _)| id)
-                .collect();
-            let sees = seen.contains(&chunk);
-            self.all_chunks = Some(seen);
-            return Ok(sees);
-        }
-        let document = elevation::elevated(|| attached_row::document_of_chunk(self.domain, chunk))?;
-        let sees = match document {
-            Some(document) => self.sees_document(document)?,
-            None => false,
-        };
-        self.chunks.insert(chunk, sees);
-        Ok(sees)
-    }
-
     fn is_worth_asking_for_all(&mut self) -> Result<bool> {
         self.probes += 1;
         if self.probes < SINGLE_PROBES || !self.probes.is_power_of_two() {
@@ -338,7 +296,9 @@ impl Guard {
                 })
             })
             .collect::<Result<Vec<_>>>()?;
-        let found = elevation::with_callers_search_path(|| source.visible(&wanted, self.by_version))?;
+        let found = elevation::with_callers_search_path(|| {
+            elevation::restricted(|| source.visible(&wanted, self.by_version))
+        })?;
         Ok(found.into_iter().map(|index| rows[index].document).collect())
     }
 }

@@ -19,7 +19,10 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 /// The engine's socket, relative to the data directory: where every backend and the engine work.
-pub(crate) const SOCKET: &str = "pgsql_tmp_rag_ext/engine.sock";
+///
+/// Base backups and `pg_rewind` leave out what is in `pg_stat_tmp`. It is in no folder of its own: `pg_rewind` empties
+/// that of its target, does not see a socket that a killed server has left, and could not remove the folder.
+pub(crate) const SOCKET: &str = "pg_stat_tmp/rag_ext.sock";
 
 /// How long a request waits for an engine that is being started.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -131,10 +134,7 @@ fn send(call: Call, lane: Lane, principals: &[String]) -> Result<Reply> {
 /// 55000: the library is not preloaded, or the engine speaks another protocol. 58000: the engine cannot be
 /// reached, or died twice over this request. 54000: the request is too long to send. 57014: no reply in time.
 pub(crate) fn call(request: &Request) -> Result<Reply> {
-    if !shared::is_available() {
-        return Err(Error::not_ready("rag_ext must be loaded via \"shared_preload_libraries\"")
-            .hint("Add rag_ext to shared_preload_libraries and restart the server."));
-    }
+    shared::require()?;
     let frame = rag_wire::encode(request).map_err(|error| match error {
         rag_wire::FrameError::TooLong(bytes) => Error::limit(format!(
             "request of {bytes} bytes exceeds the limit of {} bytes",

@@ -5,7 +5,7 @@ use super::extract::FoundMetadata;
 use crate::engine;
 use crate::error::{Error, Result};
 use crate::storage::collection::Collection;
-use crate::storage::document::{self, Completed, StoredDocument};
+use crate::storage::document::{self, Completed, StoredDocument, VersionLock};
 use crate::storage::embedding::{self, Space};
 use crate::storage::{Id, chunk, job, model_change, segment};
 use pgrx::PgSqlErrorCode;
@@ -13,7 +13,7 @@ use rag_core::chunk::indexed_title;
 use rag_core::chunking::ChunkOptions;
 use rag_core::document::PreparedDocument;
 use rag_core::option::OptionReader;
-use rag_wire::{Lane, Prepare, TextRole};
+use rag_wire::{Content, Lane, Prepare, TextRole};
 use std::collections::{HashMap, HashSet};
 
 /// Texts of one request to the engine: few enough for the bulk lane to stay fair, enough to fill a batch.
@@ -62,6 +62,16 @@ impl ProcessedDocument {
     /// Number of chunks.
     pub(crate) fn chunks(&self) -> usize {
         self.prepared.chunks.len()
+    }
+
+    /// About how much memory it takes: its content as it came, its text, and its vectors.
+    pub(crate) fn bytes(&self) -> usize {
+        let content = match &self.document.content {
+            Content::Text(text) => text.len(),
+            Content::Bytes(bytes) => bytes.len(),
+        };
+        let vectors: usize = self.vectors.values().map(String::len).sum();
+        content + self.prepared.parsed.text.len() + vectors
     }
 }
 
@@ -166,8 +176,10 @@ impl PreparedWork {
 pub(crate) struct Written {
     /// Documents that are done now.
     pub(crate) done: Vec<Id>,
-    /// Documents that changed meanwhile, or that somebody is changing.
+    /// Documents that changed meanwhile.
     pub(crate) stale: Vec<Id>,
+    /// Documents that somebody else holds, or is changing.
+    pub(crate) busy: Vec<Id>,
 }
 
 /// Writes documents of one domain with their chunks, vectors and one keyword segment: all visible with the
@@ -185,9 +197,16 @@ pub(crate) fn write(domain: Id, collection: &Collection, batch: &[&ProcessedDocu
         if dimension > 0 { Some(embedding::ensure_space(&collection.model, dimension)?) } else { None };
     for processed in batch {
         let StoredDocument { id, version, .. } = processed.document;
-        if !document::lock_version(domain, id, version)? {
-            written.stale.push(id);
-            continue;
+        match document::lock_version(domain, id, version)? {
+            VersionLock::Held => {}
+            VersionLock::Busy => {
+                written.busy.push(id);
+                continue;
+            }
+            VersionLock::Changed => {
+                written.stale.push(id);
+                continue;
+            }
         }
         write_one(domain, space, processed, &mut entries)?;
         written.done.push(id);

@@ -26,40 +26,37 @@ pub(crate) struct Target {
 pub(crate) fn resolve(name: &str, owner: &str) -> Result<Target> {
     let acts_as_owner = principal::current_principals()?.iter().any(|p| p == owner);
     let (qualifier, bare) = split_name(name)?;
-    let candidates = collection::named_latest(bare, qualifier)?;
-
     if server::user_is_superuser() && !acts_as_owner {
         return resolve_for_other(bare, qualifier, owner);
     }
+    let not_as_owner = || {
+        Error::forbidden(format!("permission denied to own documents as \"{}\"", excerpt(owner)))
+            .hint("Leave owner at its default, or SET ROLE first.")
+    };
+    // A document of a shared collection is owned by its owner, and so read back and written again.
+    let meant_owner = qualifier.or((!acts_as_owner).then_some(owner));
+    let candidates = collection::named_latest(bare, meant_owner)?;
     let own = candidates.iter().find(|c| c.owner == owner && c.is_own);
     let chosen = match own {
-        Some(collection) if acts_as_owner => Some(collection.clone()),
+        Some(collection) if acts_as_owner => Some(collection),
         // Everyone has a default of his own; that of a role he inherits is written OWNER/default.
-        _ if bare == DEFAULT_COLLECTION && qualifier.is_none() && acts_as_owner => {
-            return create_default(owner);
-        }
-        _ => {
-            choose(candidates.into_iter().filter(|c| c.is_own || c.is_writable || qualifier.is_some()), name)?
-        }
+        _ if bare == DEFAULT_COLLECTION && meant_owner.is_none() => return create_default(owner),
+        _ => choose(&candidates, meant_owner, name)?,
     };
     let Some(chosen) = chosen else {
-        if bare == DEFAULT_COLLECTION && qualifier.is_none_or(|q| q == owner) && acts_as_owner {
+        if bare == DEFAULT_COLLECTION && qualifier == Some(owner) && acts_as_owner {
             return create_default(owner);
         }
-        return Err(missing(name));
+        return Err(if meant_owner == qualifier { missing_among(&candidates, name) } else { not_as_owner() });
     };
     if chosen.shared && (chosen.is_own || chosen.is_writable) {
-        return domain_of(&chosen, &chosen.owner.clone());
+        return domain_of(chosen, &chosen.owner);
     }
     if !acts_as_owner {
-        return Err(Error::forbidden(format!(
-            "permission denied to own documents as \"{}\"",
-            excerpt(owner)
-        ))
-        .hint("Leave owner at its default, or SET ROLE first."));
+        return Err(not_as_owner());
     }
     if chosen.is_own || chosen.is_writable {
-        return domain_of(&chosen, owner);
+        return domain_of(chosen, owner);
     }
     Err(Error::forbidden(format!("permission denied to write to collection \"{}\"", excerpt(name)))
         .hint("Its owner can grant it: SELECT rag_grant(collection, principal, 'write')."))
@@ -83,6 +80,26 @@ pub(crate) fn missing(name: &str) -> Error {
         .hint("SELECT rag_create_collection(name) creates one; another owner's is written OWNER/NAME.")
 }
 
+/// [`missing`], for a bare name that means none of the candidates: they are what others have granted, which the
+/// caller may see, and how he writes them.
+pub(crate) fn missing_among(candidates: &[Collection], name: &str) -> Error {
+    let mut granted: Vec<&Collection> = candidates.iter().collect();
+    granted.sort_by(|a, b| a.owner.cmp(&b.owner));
+    let Some(first) = granted.first() else { return missing(name) };
+    let ways: Vec<String> =
+        granted.iter().take(NAMED_IN_HINT).map(|c| format!("\"{}/{}\"", c.owner, c.name)).collect();
+    let quoted = |text: &str| text.replace('\'', "''");
+    missing(name).hint(format!(
+        "Another owner's collection is written {}; SELECT rag_accept('{}', '{}') lets its bare name mean it.",
+        ways.join(" or "),
+        quoted(&first.owner),
+        quoted(&first.name)
+    ))
+}
+
+/// Most collections that a hint names.
+const NAMED_IN_HINT: usize = 3;
+
 /// `OWNER/NAME` or `NAME`.
 pub(crate) fn split_name(name: &str) -> Result<(Option<&str>, &str)> {
     match name.rsplit_once('/') {
@@ -94,29 +111,33 @@ pub(crate) fn split_name(name: &str) -> Result<(Option<&str>, &str)> {
     }
 }
 
-/// The collection meant by a bare name: one's own, else an accepted one, else a granted one.
-pub(crate) fn choose(
-    candidates: impl IntoIterator<Item = Collection>,
+/// The collection among those of one name that is meant by it: with an owner, any that the caller may see; by the bare
+/// name his own, else one that he has accepted. What others only grant never has a bare name: it would change what the
+/// name means, or make it ambiguous.
+pub(crate) fn choose<'a>(
+    candidates: &'a [Collection],
+    owner: Option<&str>,
     name: &str,
-) -> Result<Option<Collection>> {
+) -> Result<Option<&'a Collection>> {
     let me = principal::current_owner().ok();
     let rank = |c: &Collection| match c {
-        c if c.is_own && Some(&c.owner) == me.as_ref() => 0,
-        c if c.is_own => 1,
-        c if c.is_accepted => 2,
-        _ => 3,
+        c if c.is_own && Some(&c.owner) == me.as_ref() => Some(0),
+        c if c.is_own => Some(1),
+        // Everyone has a default of his own.
+        c if c.is_accepted && c.name != DEFAULT_COLLECTION => Some(2),
+        _ => owner.map(|_| 3),
     };
-    let mut candidates: Vec<Collection> = candidates.into_iter().collect();
-    candidates.sort_by_key(|c| (rank(c), c.id));
-    match &candidates[..] {
+    let mut ranked: Vec<_> = candidates.iter().filter_map(|c| Some((rank(c)?, c))).collect();
+    ranked.sort_by_key(|(rank, c)| (*rank, c.id));
+    match &ranked[..] {
         [] => Ok(None),
-        [first, second, ..] if rank(first) == rank(second) => Err(Error::new(
+        [(one, first), (other, second), ..] if one == other => Err(Error::new(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
             format!("collection \"{}\" is ambiguous", excerpt(name)),
         )
         .detail(format!("It may be {}/{} or {}/{}.", first.owner, first.name, second.owner, second.name))
         .hint("Write OWNER/NAME.")),
-        [first, ..] => Ok(Some(first.clone())),
+        [(_, first), ..] => Ok(Some(first)),
     }
 }
 

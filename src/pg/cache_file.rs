@@ -1,16 +1,28 @@
 //! Files that hold copies of stored bytes, mapped into the backend: one map per file, shared by all backends.
 
-use std::fs::{self, File, OpenOptions};
+use super::socket::own_user;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Folder of the cache and of the engine's socket, relative to the data directory, where every backend lives. Base backups skip names that
-/// begin so.
-pub(crate) const FOLDER: &str = "pgsql_tmp_rag_ext";
+/// Folder of the cache, relative to the data directory, where every backend lives. Base backups and `pg_rewind`
+/// leave out what is in `pg_stat_tmp`, and checksums are looked for elsewhere.
+pub(crate) const FOLDER: &str = "pg_stat_tmp/rag_ext";
+
+/// Read by the server's user, written by nobody: a file is whole before it gets its name.
+const MODE: u32 = 0o400;
 
 /// Bytes of a mapped file.
 pub(crate) struct MappedFile(memmap2::Mmap);
+
+/// By what a mapped file is known again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+    length: u64,
+}
 
 impl std::ops::Deref for MappedFile {
     type Target = [u8];
@@ -22,19 +34,29 @@ impl std::ops::Deref for MappedFile {
 // SAFETY: the map stays where it is when the value moves, and is never written.
 unsafe impl stable_deref_trait::StableDeref for MappedFile {}
 
-/// Maps a cached file, if it is there and has this length.
-pub(crate) fn map(name: &str, length: u64) -> io::Result<Option<MappedFile>> {
-    let file = match File::open(path(name)) {
-        Ok(file) => file,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(e),
-    };
-    if file.metadata()?.len() != length {
-        return Ok(None);
+/// Maps a cached file, if it is there, has this length, is the server's own and nobody may write it.
+pub(crate) fn map(name: &str, length: u64) -> Option<(MappedFile, Identity)> {
+    // Neither a link nor a pipe that somebody has put there is followed or waited for.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path(name)).ok()?;
+    let found = file.metadata().ok()?;
+    let is_ours = found.is_file() && found.uid() == own_user() && found.mode() & 0o777 == MODE;
+    if !is_ours || found.len() != length {
+        return None;
     }
-    // SAFETY: files of the cache are written aside, renamed into place and later only unlinked, never changed or
-    // truncated, so the mapped bytes stay what they are.
-    unsafe { memmap2::Mmap::map(&file) }.map(|map| Some(MappedFile(map)))
+    // SAFETY: files of the cache are written aside, renamed into place and later only unlinked. Nobody may write them;
+    // one that the server's user or root has cut short nevertheless is noticed by `is_intact` before it is used again.
+    let map = unsafe { memmap2::Mmap::map(&file) }.ok()?;
+    Some((MappedFile(map), Identity { device: found.dev(), inode: found.ino(), length }))
+}
+
+/// Whether a mapped file still has all its bytes. Reading those that are gone would end the server (SIGBUS).
+pub(crate) fn is_intact(name: &str, file: &Identity) -> bool {
+    match fs::symlink_metadata(path(name)) {
+        Ok(found) if (found.dev(), found.ino()) == (file.device, file.inode) => found.len() == file.length,
+        // Unlinked or replaced: what is mapped has no name by which anybody could reach it.
+        _ => true,
+    }
 }
 
 /// All bytes of a cached file; `None` if it is not there or cannot be read.
@@ -45,13 +67,12 @@ pub(crate) fn read(name: &str) -> Option<Vec<u8>> {
 /// Writes a file aside, makes it durable and renames it into place. Of two that write at once one wins; their
 /// bytes are the same.
 pub(crate) fn store(name: &str, bytes: &[u8]) -> io::Result<()> {
-    match fs::DirBuilder::new().mode(0o700).create(FOLDER) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
-        _ => {}
-    }
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(FOLDER)?;
     let aside = path(&format!("{name}.{}", std::process::id()));
     let written = (|| {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
+        // Left by a process of the same number that was killed.
+        let _ = fs::remove_file(&aside);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(&aside)?;
         file.write_all(bytes)?;
         file.sync_data()?;
         fs::rename(&aside, path(name))

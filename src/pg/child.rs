@@ -4,6 +4,7 @@
 //! The process that uses this becomes a child subreaper, so that a grandchild whose parent dies is handed to it
 //! and not to the postmaster, which would take an unknown child's death for a crash of the server.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -34,12 +35,17 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
 }
 
-/// Starts a program with an empty environment, default signal handling and no descriptor but its standard ones.
+/// Starts a program with this environment and nothing of the server's, default signal handling and no descriptor but
+/// its standard ones.
 ///
 /// The server's death or that of this process ends it with SIGTERM, should it not notice its input's end.
-pub(crate) fn spawn(program: &Path, arguments: &[&str]) -> io::Result<Child> {
+pub(crate) fn spawn(
+    program: &Path,
+    arguments: &[&str],
+    environment: &[(&str, OsString)],
+) -> io::Result<Child> {
     let mut command = Command::new(program);
-    command.args(arguments).env_clear();
+    command.args(arguments).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let parent = std::process::id();
     // SAFETY: the closure makes system calls only, allocates nothing and takes no locks, as it must between

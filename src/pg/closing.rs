@@ -3,8 +3,8 @@
 //! A connected worker would make `DROP DATABASE` fail, and could hold what `DROP EXTENSION` is to lock. So before
 //! such a statement runs, the workers of the database are asked to leave, and kept away until it is over.
 
-use crate::pg::{interrupts, server, shared, transaction};
-use pgrx::{PgBox, pg_guard, pg_sys};
+use crate::pg::{ErrorReport, interrupts, locking, server, shared, transaction};
+use pgrx::{PgBox, PgLogLevel, pg_guard, pg_sys};
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::time::{Duration, Instant};
@@ -49,6 +49,9 @@ unsafe extern "C-unwind" fn process_utility(
     // SAFETY: Postgres hands over a valid statement, and everything is passed on as it came. An error of what comes
     // next unwinds through here, and so opens the database again.
     unsafe {
+        if let Err(error) = locking::check((*planned).utilityStmt) {
+            ErrorReport::from(error).report(PgLogLevel::ERROR);
+        }
         let _closed = closed_for((*planned).utilityStmt);
         match NEXT_HOOK {
             Some(next) => pg_sys::ffi::pg_guard_ffi_boundary(|| {

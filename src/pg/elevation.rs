@@ -92,6 +92,22 @@ pub(crate) fn restricted_to<T>(role: pg_sys::Oid, work: impl FnOnce() -> T) -> T
     work()
 }
 
+/// Runs `work` as the caller in a security-restricted operation: somebody else's policies and functions that it comes to
+/// cannot say for which application user the session speaks, take another role, or leave anything behind in it. Settings
+/// that they make end with it.
+pub(crate) fn restricted<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: on the backend's main thread within a transaction; the user stays the same, and the scope ends both the
+    // restriction and the nest level.
+    let _scope = unsafe {
+        let (mut user, mut context) = (pg_sys::InvalidOid, 0);
+        pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
+        let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
+        pg_sys::SetUserIdAndSecContext(user, restricted);
+        Scope { user: Some((user, context)), guc_level: pg_sys::NewGUCNestLevel() }
+    };
+    work()
+}
+
 /// Runs `work` as the caller with `search_path = pg_catalog, pg_temp`, so that no operator or function of our
 /// statements is found in a schema of the caller's choice.
 pub(crate) fn with_safe_search_path<T>(work: impl FnOnce() -> T) -> T {

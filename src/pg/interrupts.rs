@@ -5,8 +5,10 @@
 
 use crate::error::Result;
 use pgrx::pg_sys;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
+use std::ffi::c_int;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What a socket is waited for.
@@ -92,29 +94,66 @@ fn wait(socket: Option<BorrowedFd<'_>>, wanted: u32, at_most: Duration) -> u32 {
 }
 
 /// `TimeoutId` of `statement_timeout`, the same in all majors.
-const STATEMENT_TIMEOUT: std::ffi::c_int = 3;
+const STATEMENT_TIMEOUT: c_int = 3;
+
+/// `USER_TIMEOUT` of Postgres 17, the highest of all majors': from there on ids are given out.
+const ANY_TIMEOUT: c_int = 13;
 
 // Not among the bindings.
 unsafe extern "C-unwind" {
-    fn enable_timeout_after(timeout: std::ffi::c_int, milliseconds: std::ffi::c_int);
-    fn disable_timeout(timeout: std::ffi::c_int, keep_indicator: bool);
+    #[link_name = "RegisterTimeout"]
+    fn register_timeout(timeout: c_int, handler: unsafe extern "C-unwind" fn()) -> c_int;
+    fn enable_timeout_after(timeout: c_int, milliseconds: c_int);
+    fn disable_timeout(timeout: c_int, keep_indicator: bool);
+}
+
+/// How long work that is cancelled may take to end, before its process is ended.
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
+
+/// Whether this process is ended because its work did not end.
+static OVERRAN: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// The timeout that ends this process.
+    static END_TIMEOUT: OnceCell<c_int> = const { OnceCell::new() };
+}
+
+unsafe extern "C-unwind" fn end_process() {
+    OVERRAN.store(true, Ordering::Relaxed);
+    // SAFETY: both functions may be called by a signal handler. The signal is what an administrator ends a worker with:
+    // what catches a cancellation does not catch that.
+    unsafe { libc::kill(libc::getpid(), libc::SIGTERM) };
+}
+
+/// Whether this process ends because work within [`within`] did not.
+pub(crate) fn has_overrun() -> bool {
+    OVERRAN.load(Ordering::Relaxed)
 }
 
 /// Runs `work` in a worker for at most this long; then it ends with SQLSTATE 57014, as by `statement_timeout`, which
-/// itself only holds for statements of clients.
+/// itself only holds for statements of clients. Work that goes on all the same ends with the process, [`GRACE`] later.
 pub(crate) fn within<T>(at_most: Duration, work: impl FnOnce() -> T) -> T {
-    struct Limit;
+    struct Limit(c_int);
     impl Drop for Limit {
         fn drop(&mut self) {
             // SAFETY: changes the process's own timers and raises nothing, so it may run while an error unwinds.
-            unsafe { disable_timeout(STATEMENT_TIMEOUT, false) };
+            unsafe {
+                disable_timeout(STATEMENT_TIMEOUT, false);
+                disable_timeout(self.0, false);
+            }
         }
     }
-    // SAFETY: the timeout is registered in every process that is connected to a database, and its handler only
-    // asks for the cancellation of what runs.
+    let milliseconds = |time: Duration| i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: the first timeout is registered in every process that is connected to a database, and its handler only
+    // asks for the cancellation of what runs; the other one is registered here, once per process, with a handler that
+    // does what a signal handler may.
+    let end_timeout = END_TIMEOUT
+        .with(|timeout| *timeout.get_or_init(|| unsafe { register_timeout(ANY_TIMEOUT, end_process) }));
+    let _limit = Limit(end_timeout);
+    // SAFETY: as above.
     unsafe {
-        enable_timeout_after(STATEMENT_TIMEOUT, i32::try_from(at_most.as_millis()).unwrap_or(i32::MAX));
+        enable_timeout_after(STATEMENT_TIMEOUT, milliseconds(at_most));
+        enable_timeout_after(end_timeout, milliseconds(at_most.saturating_add(GRACE)));
     }
-    let _limit = Limit;
     work()
 }

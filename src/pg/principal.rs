@@ -5,8 +5,8 @@
 
 use crate::config;
 use crate::error::{Error, Result, excerpt};
-use crate::pg::call_cache;
-use pgrx::pg_sys;
+use crate::pg::{call_cache, user_id};
+use pgrx::{PgSqlErrorCode, pg_sys};
 use sha2::{Digest, Sha256};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -14,6 +14,8 @@ use std::ffi::{CStr, CString};
 
 thread_local! {
     static MEMBERSHIPS: RefCell<HashMap<u32, Vec<pg_sys::Oid>>> = RefCell::new(HashMap::new());
+    /// Counts changes of roles and memberships. What was read while one came may be of before it.
+    static CHANGES: Cell<u64> = const { Cell::new(0) };
     static CALLBACK_REGISTERED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -24,24 +26,67 @@ pub(crate) fn current_principals() -> Result<Vec<String>> {
 
 fn find_principals() -> Result<Vec<String>> {
     let user = current_user();
-    if is_gateway(user) {
-        return Ok(gateway_user(user).into_iter().collect());
+    if let Some(gateway) = gateway(user) {
+        return Ok(gateway_user(user, gateway)?.into_iter().collect());
     }
+    refuse_forgotten_gateway(user)?;
     Ok(inherited_roles(user).into_iter().filter_map(role_name).map(|name| format!("role:{name}")).collect())
 }
 
 /// Owner of what the caller creates.
 pub(crate) fn current_owner() -> Result<String> {
     let user = current_user();
-    if is_gateway(user) {
-        return gateway_user(user).ok_or_else(|| {
+    if let Some(gateway) = gateway(user) {
+        return gateway_user(user, gateway)?.ok_or_else(|| {
             Error::forbidden("a gateway acts for nobody while rag_ext.user_id is unset").hint(
                 "SET LOCAL rag_ext.user_id = '…' in the transaction, outside SECURITY DEFINER functions.",
             )
         });
     }
+    refuse_forgotten_gateway(user)?;
     let name = role_name(user).ok_or_else(|| Error::internal("the current role has no name"))?;
     Ok(format!("role:{name}"))
+}
+
+/// Whether row-level security holds for the current user.
+pub(crate) fn is_held_to_policies() -> bool {
+    role_is_held_to_policies(current_user())
+}
+
+/// Whether row-level security holds for a role: not for superusers, nor with BYPASSRLS.
+pub(crate) fn role_is_held_to_policies(role: pg_sys::Oid) -> bool {
+    // SAFETY: look-ups in the catalog caches.
+    unsafe { !pg_sys::superuser_arg(role) && !pg_sys::has_bypassrls_privilege(role) }
+}
+
+/// 42501 where the session says for which application user it speaks, but its role is no gateway: what was written then
+/// would be the role's, and so every user's. Behind a SECURITY DEFINER function the setting counts for nobody.
+fn refuse_forgotten_gateway(user: pg_sys::Oid) -> Result<()> {
+    if user != outer_user() || config::user_id().is_none() {
+        return Ok(());
+    }
+    let name = role_name(user).unwrap_or_default();
+    let quoted = name.replace('\'', "''");
+    Err(Error::forbidden(format!("rag_ext.user_id is set, but role \"{name}\" is no gateway")).hint(format!(
+        "A superuser makes it one: SELECT rag_register_gateway('{quoted}'). To act as the role: RESET rag_ext.user_id."
+    )))
+}
+
+/// 42501 for a gateway whose users are set by SET LOCAL alone. Call where a value is about to outlive its transaction.
+pub(crate) fn check_user_id_may_stay() -> Result<()> {
+    let user = current_user();
+    match gateway(user) {
+        Some(Gateway { local_only: true }) => refuse_for_session(user),
+        _ => Ok(()),
+    }
+}
+
+fn refuse_for_session(gateway: pg_sys::Oid) -> Result<()> {
+    Err(Error::forbidden(format!(
+        "gateway \"{}\" takes rag_ext.user_id for one transaction at a time, not for the session",
+        role_name(gateway).unwrap_or_default()
+    ))
+    .hint("SET LOCAL rag_ext.user_id = '…' in each transaction. RESET rag_ext.user_id ends the session's value."))
 }
 
 /// Whether the current user may see what all users do together: superusers and members of `pg_monitor`.
@@ -144,16 +189,30 @@ fn current_user() -> pg_sys::Oid {
     unsafe { pg_sys::GetUserId() }
 }
 
-/// `user:GATEWAY/ID`, if a user is set and nobody stands between the session and us.
-fn gateway_user(gateway: pg_sys::Oid) -> Option<String> {
+fn outer_user() -> pg_sys::Oid {
     // SAFETY: reads a variable of the backend.
-    let outer = unsafe { pg_sys::GetOuterUserId() };
-    if gateway != outer {
-        return None;
+    unsafe { pg_sys::GetOuterUserId() }
+}
+
+/// What `rag.gateway` says of a role.
+struct Gateway {
+    /// Whether it speaks for a user in one transaction only.
+    local_only: bool,
+}
+
+/// `user:GATEWAY/ID`, if a user is set and nobody stands between the session and us.
+fn gateway_user(role: pg_sys::Oid, gateway: Gateway) -> Result<Option<String>> {
+    let id = config::user_id().filter(|_| role == outer_user());
+    let (Some(id), Some(name)) = (id, role_name(role)) else { return Ok(None) };
+    // What is not UTF-8 is not told apart, as in databases of other encodings.
+    if id.contains(char::REPLACEMENT_CHARACTER) {
+        let code = PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE;
+        return Err(Error::new(code, "rag_ext.user_id is not UTF-8"));
     }
-    let id = config::user_id()?;
-    let name = role_name(gateway)?.replace('%', "%25").replace('/', "%2F");
-    Some(format!("user:{name}/{id}"))
+    if gateway.local_only && !user_id::is_local() {
+        refuse_for_session(role)?;
+    }
+    Ok(Some(format!("user:{}/{id}", name.replace('%', "%25").replace('/', "%2F"))))
 }
 
 fn role_name(role: pg_sys::Oid) -> Option<String> {
@@ -171,11 +230,17 @@ fn role_oid(name: &str) -> Option<pg_sys::Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// Whether `rag.gateway` names the role.
-fn is_gateway(role: pg_sys::Oid) -> bool {
+/// The role as a gateway, if `rag.gateway` names it.
+fn gateway(role: pg_sys::Oid) -> Option<Gateway> {
     let key = pg_sys::Datum::from(role);
+    let read = |row, columns| {
+        let mut is_null = false;
+        // SAFETY: row and columns are those of the scan; the second column is a boolean.
+        let local_only = unsafe { pg_sys::heap_getattr(row, 2, columns, &mut is_null) };
+        Gateway { local_only: local_only.value() as u8 != 0 }
+    };
     // SAFETY: the first column is the role, an OID. The table has a handful of rows at most, and needs no index.
-    unsafe { own_row(c"gateway", None, pg_sys::F_OIDEQ, key, |_, _| ()) }.is_some()
+    unsafe { own_row(c"gateway", None, pg_sys::F_OIDEQ, key, read) }
 }
 
 /// Whether `rag.domain` has this id without a collection: it is being cleared away.
@@ -256,6 +321,7 @@ fn inherited_roles(role: pg_sys::Oid) -> Vec<pg_sys::Oid> {
         return roles;
     }
     register_invalidation();
+    let changes = CHANGES.get();
     let mut roles = vec![role];
     let mut next = 0;
     while next < roles.len() {
@@ -267,7 +333,9 @@ fn inherited_roles(role: pg_sys::Oid) -> Vec<pg_sys::Oid> {
         next += 1;
     }
     roles[1..].sort_unstable_by_key(|role| role.to_u32());
-    MEMBERSHIPS.with_borrow_mut(|cache| cache.insert(role.to_u32(), roles.clone()));
+    if CHANGES.get() == changes {
+        MEMBERSHIPS.with_borrow_mut(|cache| cache.insert(role.to_u32(), roles.clone()));
+    }
     roles
 }
 
@@ -374,6 +442,7 @@ fn register_invalidation() {
 }
 
 unsafe extern "C-unwind" fn forget_memberships(_: pg_sys::Datum, _: i32, _: u32) {
+    CHANGES.set(CHANGES.get().wrapping_add(1));
     MEMBERSHIPS.with(|cache| {
         if let Ok(mut cache) = cache.try_borrow_mut() {
             cache.clear();

@@ -19,11 +19,37 @@ pub(crate) fn lock_shared(table: pg_sys::Oid) -> bool {
     }
 }
 
-/// Whether a table has a restrictive policy for SELECT that is not among these. Asked of the relation cache, which is
+/// What came of an attempt to lock a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TableLock {
+    Held,
+    /// There is no such table.
+    Gone,
+    /// Somebody else holds it.
+    Busy,
+}
+
+/// As [`lock_shared`], and waits for nobody.
+pub(crate) fn try_lock_shared(table: pg_sys::Oid) -> TableLock {
+    let mode = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+    // SAFETY: as in `lock_shared`.
+    unsafe {
+        if !pg_sys::ConditionalLockRelationOid(table, mode) {
+            return TableLock::Busy;
+        }
+        if pg_sys::get_rel_name(table).is_null() {
+            pg_sys::UnlockRelationOid(table, mode);
+            return TableLock::Gone;
+        }
+    }
+    TableLock::Held
+}
+
+/// Whether a table has a restrictive policy for SELECT: ours have none. Asked of the relation cache, which is
 /// kept up to date by the messages that every statement takes in: a query would cost more than a search's own.
-pub(crate) fn has_restrictive_policy(schema: &CStr, table: &CStr, known: &[&CStr]) -> bool {
+pub(crate) fn has_restrictive_policy(schema: &CStr, table: &CStr) -> bool {
     // SAFETY: catalog look-ups within a transaction. The relation is held until it is closed, and nothing in between
-    // raises an error; its policies, with their names, belong to it.
+    // raises an error; its policies belong to it.
     unsafe {
         let schema = pg_sys::get_namespace_oid(schema.as_ptr(), true);
         let oid = pg_sys::get_relname_relid(table.as_ptr(), schema);
@@ -38,8 +64,7 @@ pub(crate) fn has_restrictive_policy(schema: &CStr, table: &CStr, known: &[&CStr
             for cell in std::slice::from_raw_parts(policies.elements, policies.length as usize) {
                 let policy = &*cell.ptr_value.cast::<pg_sys::RowSecurityPolicy>();
                 let is_for_select = matches!(policy.polcmd as u8, b'r' | b'*');
-                let name = CStr::from_ptr(policy.policy_name);
-                found |= !policy.permissive && is_for_select && !known.contains(&name);
+                found |= !policy.permissive && is_for_select;
             }
         }
         pg_sys::RelationClose(relation);

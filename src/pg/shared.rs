@@ -3,9 +3,10 @@
 //! It exists only where `shared_preload_libraries` names the library; everywhere else [`is_available`] is
 //! false, requests for work are dropped and the engine's state is unknown.
 
+use crate::error::{Error, Result};
 use crate::pg::work_queue::{Place, WorkQueue};
-use crate::pg::{server, transaction};
-use pgrx::{PGRXSharedMemory, PgLwLock, pg_guard, pg_shmem_init, pg_sys};
+use crate::pg::{interrupts, server, transaction, worker};
+use pgrx::{PGRXSharedMemory, PgLogLevel, PgLwLock, PgSqlErrorCode, pg_guard, pg_shmem_init, pg_sys};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -36,6 +37,15 @@ pub(crate) fn reserve() {
 /// Whether the library was preloaded.
 pub(crate) fn is_available() -> bool {
     AVAILABLE.load(Ordering::Relaxed)
+}
+
+/// 55000 unless the library was preloaded.
+pub(crate) fn require() -> Result<()> {
+    if is_available() {
+        return Ok(());
+    }
+    Err(Error::not_ready("rag_ext must be loaded via \"shared_preload_libraries\"")
+        .hint("Add rag_ext to shared_preload_libraries and restart the server."))
 }
 
 /// Bytes kept of the engine's last error.
@@ -238,8 +248,47 @@ pub(crate) fn attach_worker(place: Place) -> bool {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn at_worker_exit(_code: i32, _argument: pg_sys::Datum) {
+    if interrupts::has_overrun() {
+        worker::log(
+            PgLogLevel::WARNING,
+            PgSqlErrorCode::ERRCODE_QUERY_CANCELED,
+            "rag_ext: a worker ends because code of an attached table's owner took too long and could not be cancelled"
+                .to_owned(),
+            Some("The table is followed no more: see rag.attachment."),
+        );
+        // No failure of the database's: the others' work goes on at once.
+        leave_idle(server::now(), false);
+    }
     if let Some(place) = PLACE.take() {
         with_work_queue(|queue, wake| queue.leave_early(place, server::now(), wake));
+    }
+}
+
+/// This worker's leave to follow an attached table, until it is dropped.
+pub(crate) struct Following(Place);
+
+impl Following {
+    /// `None` if as many other workers of this database are at attached tables.
+    pub(crate) fn begin(most: usize) -> Option<Self> {
+        let place = PLACE.get()?;
+        with_work_queue(|queue, _| queue.begin_following(place, most)).unwrap_or(false).then_some(Self(place))
+    }
+
+    /// The roles whose attached tables others are at.
+    pub(crate) fn owners_of_others(&self) -> Vec<pg_sys::Oid> {
+        let owners = with_work_queue(|queue, _| queue.followed_by_others(self.0)).unwrap_or_default();
+        owners.into_iter().map(pg_sys::Oid::from).collect()
+    }
+
+    /// Takes on a table of this role; false if another worker is at one.
+    pub(crate) fn take(&self, owner: pg_sys::Oid) -> bool {
+        with_work_queue(|queue, _| queue.take_owner(self.0, owner.to_u32())).unwrap_or(false)
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        with_work_queue(|queue, _| queue.end_following(self.0));
     }
 }
 

@@ -30,6 +30,20 @@ impl Arg {
         Self { oid: pg_sys::TEXTARRAYOID, datum: None }
     }
 
+    /// A value of a type that is another extension's, read from its text form: once, where a cast in the statement
+    /// would read it again for each row, because a plan that serves all arguments folds none of them.
+    pub(crate) fn read_as(type_oid: pg_sys::Oid, text: &str) -> Result<Self> {
+        let text = CString::new(text).map_err(|_| Error::internal("a value contains a NUL byte"))?;
+        // SAFETY: look-ups by a type's OID, which raise an error if there is no such type; the input function copies
+        // the text into the current memory context, which outlives the statement.
+        let datum = unsafe {
+            let (mut input, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+            pg_sys::getTypeInputInfo(type_oid, &mut input, &mut parameter);
+            pg_sys::OidInputFunctionCall(input, text.as_ptr().cast_mut(), parameter, -1)
+        };
+        Ok(Self { oid: type_oid, datum: Some(datum) })
+    }
+
     /// A text[], for thousands of short texts: made by one call, where [`From`] makes several for each text.
     pub(crate) fn texts(texts: &[String]) -> Self {
         const HEADER: usize = size_of::<u32>();

@@ -28,6 +28,8 @@ const FIRST_DELAY: i64 = 5 * SECOND;
 const LONGEST_DELAY: i64 = 300 * SECOND;
 /// Delay before a vector index is tried again.
 const INDEX_DELAY: i64 = 10 * SECOND;
+/// What a worker follows before it has chosen an attached table: no role has this OID.
+const ANY_OWNER: u32 = u32::MAX;
 /// Time between two looks at a database without the extension.
 const ABSENT_NAP: i64 = 600 * SECOND;
 
@@ -308,6 +310,43 @@ impl WorkQueue {
             self.look(place);
         }
         called
+    }
+
+    /// A worker is about to look for an attached table to follow. False if as many others of its database are at some.
+    pub(crate) fn begin_following(&mut self, place: Place, most: usize) -> bool {
+        let Some(oid) = self.worker(place).map(|worker| worker.database) else { return false };
+        let is_free = self.workers_of(oid).filter(|worker| worker.follows != 0).count() < most;
+        if is_free {
+            self.follow(place, ANY_OWNER);
+        }
+        is_free
+    }
+
+    /// The owners whose attached tables other workers of the same database are at.
+    pub(crate) fn followed_by_others(&mut self, place: Place) -> Vec<u32> {
+        let Some(oid) = self.worker(place).map(|worker| worker.database) else { return Vec::new() };
+        let others = self.workers_of(oid).filter(|worker| worker.token != place.token);
+        others.map(|worker| worker.follows).filter(|owner| *owner != 0 && *owner != ANY_OWNER).collect()
+    }
+
+    /// A worker has chosen an attached table of this owner. False if another one is at his tables.
+    pub(crate) fn take_owner(&mut self, place: Place, owner: u32) -> bool {
+        let is_free = !self.followed_by_others(place).contains(&owner);
+        if is_free {
+            self.follow(place, owner);
+        }
+        is_free
+    }
+
+    /// A worker is at no attached table any more.
+    pub(crate) fn end_following(&mut self, place: Place) {
+        self.follow(place, 0);
+    }
+
+    fn follow(&mut self, place: Place, owner: u32) {
+        if let Some(worker) = self.worker(place) {
+            worker.follows = owner;
+        }
     }
 
     /// Whether a worker is asked to make room for another database.

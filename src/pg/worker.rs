@@ -153,15 +153,20 @@ impl Drop for StartedWorker {
 
 /// What a database's owner sets for it is for his sessions, and not for those of a superuser who works in it: no
 /// function or operator of ours is to be found in his schemas, and nothing of his is to end or forbid the work.
+///
+/// No wait for a lock is without a limit, or any idle transaction could stop a worker for everybody. It is below the
+/// default of deadlock_timeout, so that a session and a worker who wait for each other are told apart by the worker,
+/// which comes again.
 const OWN_SETTINGS: &[(&CStr, &CStr)] = &[
     (c"role", c"none"),
     (c"search_path", c"pg_catalog, pg_temp"),
     (c"session_replication_role", c"origin"),
     (c"row_security", c"on"),
+    (c"rag_ext.user_id", c""),
     (c"default_transaction_isolation", c"read committed"),
     (c"default_transaction_read_only", c"off"),
     (c"statement_timeout", c"0"),
-    (c"lock_timeout", c"0"),
+    (c"lock_timeout", c"500ms"),
     (c"idle_in_transaction_session_timeout", c"0"),
     #[cfg(any(feature = "pg17", feature = "pg18"))]
     (c"transaction_timeout", c"0"),
@@ -197,6 +202,19 @@ pub(crate) fn connect(name: &'static CStr, database: u32) -> bool {
         );
     }
     true
+}
+
+/// Lets this worker wait for locks as long as it takes: for one that nobody else's work waits for.
+pub(crate) fn wait_for_locks_without_limit() {
+    // SAFETY: a setting that every major has, of a connected worker.
+    unsafe {
+        pg_sys::SetConfigOption(
+            c"lock_timeout".as_ptr(),
+            c"0".as_ptr(),
+            pg_sys::GucContext::PGC_SUSET,
+            pg_sys::GucSource::PGC_S_OVERRIDE,
+        );
+    }
 }
 
 /// Connects this worker to the catalogs that all databases share, and to no database.

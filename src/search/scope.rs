@@ -3,8 +3,9 @@
 use crate::attach::Named;
 use crate::config;
 use crate::error::Result;
-use crate::ingest::target::{DEFAULT_COLLECTION, missing, split_name};
+use crate::ingest::target::{DEFAULT_COLLECTION, choose, missing_among, split_name};
 use crate::pg::{principal, server};
+use crate::rights;
 use crate::storage::collection::{self, VisibleDomain};
 use crate::storage::{Id, added_policy, chunk, is_attached};
 use std::collections::{HashMap, HashSet};
@@ -18,35 +19,33 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    /// Domains of the named collection, or of the caller's own and accepted ones.
+    /// Domains of the named collection (see [`choose`]), or of the caller's own and accepted ones.
     ///
     /// 42704: no such collection, or none that the caller may see. 55000: see [`added_policy::require_recorded`].
     pub(crate) fn resolve(name: Option<&str>) -> Result<Self> {
         added_policy::require_recorded()?;
         let everything = config::all_domains() && server::user_is_superuser();
         let Some(name) = name else {
-            let mut domains = collection::visible_domains(everything, None)?;
+            let mut domains = rights::visible_domains(everything, None)?;
             // That somebody says of his rows that they are the caller's is no reason to run his policies.
             let is_own = |d: &VisibleDomain| d.is_own || d.is_own_domain && !is_attached(d.id);
             domains.retain(|d| everything || is_own(d) || d.is_accepted);
             return Ok(Self { domains, may_hide_rows: may_hide_rows(), _named: None });
         };
         let (owner, bare) = split_name(name)?;
-        let mut domains = collection::visible_domains(everything, Some(bare))?;
+        let mut domains = rights::visible_domains(everything, Some(bare))?;
         domains.retain(|d| owner.is_none_or(|o| d.collection_owner == o));
-        if domains.is_empty() {
-            let known = !collection::named(bare, owner)?.is_empty();
-            let mine = principal::current_principals()?;
-            let is_default = bare == DEFAULT_COLLECTION && owner.is_none_or(|o| mine.iter().any(|p| p == o));
-            return if known || is_default { Ok(Self::of(domains)) } else { Err(missing(name)) };
-        }
-        if everything {
+        if everything && !domains.is_empty() {
             return Ok(Self::of(domains));
         }
-        let chosen = crate::ingest::target::choose(collection::named(bare, owner)?, name)?;
-        if let Some(chosen) = chosen {
-            domains.retain(|d| d.collection_id == chosen.id);
-        }
+        let candidates = collection::named(bare, owner)?;
+        let Some(chosen) = choose(&candidates, owner, name)? else {
+            let mine = principal::current_principals()?;
+            let is_default = bare == DEFAULT_COLLECTION && owner.is_none_or(|o| mine.iter().any(|p| p == o));
+            let none = || Self::of(Vec::new());
+            return if is_default { Ok(none()) } else { Err(missing_among(&candidates, name)) };
+        };
+        domains.retain(|d| d.collection_id == chosen.id);
         Ok(Self::of(domains))
     }
 

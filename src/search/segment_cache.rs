@@ -4,8 +4,9 @@
 //! which lists the segments in its snapshot. A segment of the caller's own open transaction is not cached.
 
 use crate::error::{Error, Result};
+use crate::pg::cache_file::{self, Identity};
 use crate::pg::elevation::elevated;
-use crate::pg::{cache_file, database, transaction};
+use crate::pg::{database, transaction};
 use crate::storage::Id;
 use crate::storage::segment::{self, SegmentHeader};
 use rag_bm25::Segment;
@@ -26,6 +27,8 @@ const MAPPED_SEGMENTS: usize = 1024;
 
 struct Cached {
     segment: Segment,
+    /// The file that it is mapped from; without one it is on the heap.
+    file: Option<Identity>,
     heap_bytes: u64,
     used: u64,
 }
@@ -79,7 +82,7 @@ pub(crate) fn open_all(headers: &[SegmentHeader]) -> Result<Opened> {
     for (index, header) in headers.iter().enumerate() {
         if header.is_uncommitted {
             open.add(index, transaction::attempt(|| read(header)))?;
-        } else if let Some(cached) = CACHE.with_borrow_mut(|cache| cache.get(header.id)) {
+        } else if let Some(cached) = CACHE.with_borrow_mut(|cache| cache.get(header)) {
             open.segments.push((index, cached));
         } else if header.bytes > HEAP_SEGMENT_BYTES {
             open.add(index, transaction::attempt(|| open_mapped(header)))?;
@@ -107,9 +110,7 @@ pub(crate) fn open_all(headers: &[SegmentHeader]) -> Result<Opened> {
         for (index, bytes) in group.iter().zip(loaded) {
             let opened = bytes.and_then(|bytes| Ok(Segment::open(bytes)?));
             if let Ok(segment) = &opened {
-                CACHE.with_borrow_mut(|cache| {
-                    cache.insert(&headers[*index], segment.clone(), headers[*index].bytes)
-                });
+                CACHE.with_borrow_mut(|cache| cache.insert(&headers[*index], segment.clone(), None));
             }
             open.add(*index, opened)?;
         }
@@ -123,18 +124,16 @@ pub(crate) fn read(header: &SegmentHeader) -> Result<Segment> {
     Ok(Segment::open(segment::load(header)?)?)
 }
 
+/// A large segment, mapped from a file. Where none can be written it is on the heap.
 fn open_mapped(header: &SegmentHeader) -> Result<Segment> {
     let name = file_name(&header.sha256);
-    let unreadable = |e: std::io::Error| {
-        Error::engine_down("a cached keyword segment cannot be read").detail(e.to_string())
-    };
-    let keep = |segment: Segment, heap_bytes: u64| {
-        CACHE.with_borrow_mut(|cache| cache.insert(header, segment.clone(), heap_bytes));
+    let keep = |segment: Segment, file: Option<Identity>| {
+        CACHE.with_borrow_mut(|cache| cache.insert(header, segment.clone(), file));
         segment
     };
-    if let Some(map) = cache_file::map(&name, header.bytes).map_err(unreadable)? {
+    if let Some((map, file)) = cache_file::map(&name, header.bytes) {
         match Segment::open(map) {
-            Ok(segment) => return Ok(keep(segment, 0)),
+            Ok(segment) => return Ok(keep(segment, Some(file))),
             // The rows are the truth; the file is written anew below.
             Err(_) => pgrx::warning!("rag_ext: a cached keyword segment is damaged and will be replaced"),
         }
@@ -143,13 +142,13 @@ fn open_mapped(header: &SegmentHeader) -> Result<Segment> {
     // A full disk must not stop a search.
     if cache_file::store(&name, &bytes).is_ok() {
         remove_stale_files_of_standby()?;
-        if let Some(map) = cache_file::map(&name, header.bytes).map_err(unreadable)? {
-            return Ok(keep(Segment::open(map)?, 0));
+        if let Some((map, file)) = cache_file::map(&name, header.bytes) {
+            return Ok(keep(Segment::open(map)?, Some(file)));
         }
     }
     let segment = Segment::open(bytes)?;
     // On the heap it counts as such; one beyond all bounds is not kept at all.
-    Ok(if header.bytes > HEAP_BYTES { segment } else { keep(segment, header.bytes) })
+    Ok(if header.bytes > HEAP_BYTES { segment } else { keep(segment, None) })
 }
 
 /// Named by database and content: ids repeat after PITR, promotion and CREATE DATABASE … TEMPLATE.
@@ -206,17 +205,26 @@ pub(crate) fn remove_file(header: &SegmentHeader) {
 }
 
 impl Cache {
-    fn get(&mut self, id: Id) -> Option<Segment> {
+    fn get(&mut self, header: &SegmentHeader) -> Option<Segment> {
         self.clock += 1;
-        let cached = self.segments.get_mut(&id)?;
+        let cached = self.segments.get_mut(&header.id)?;
+        if cached.file.is_some_and(|file| !cache_file::is_intact(&file_name(&header.sha256), &file)) {
+            self.segments.remove(&header.id);
+            self.mapped -= 1;
+            pgrx::warning!(
+                "rag_ext: a cached keyword segment was cut short from outside and will be replaced"
+            );
+            return None;
+        }
         cached.used = self.clock;
         Some(cached.segment.clone())
     }
 
-    fn insert(&mut self, header: &SegmentHeader, segment: Segment, heap_bytes: u64) {
+    fn insert(&mut self, header: &SegmentHeader, segment: Segment, file: Option<Identity>) {
+        let heap_bytes = if file.is_some() { 0 } else { header.bytes };
         self.heap_bytes += heap_bytes;
-        self.mapped += usize::from(heap_bytes == 0);
-        self.segments.insert(header.id, Cached { segment, heap_bytes, used: self.clock });
+        self.mapped += usize::from(file.is_some());
+        self.segments.insert(header.id, Cached { segment, file, heap_bytes, used: self.clock });
         if self.heap_bytes > HEAP_BYTES || self.mapped > MAPPED_SEGMENTS {
             self.evict();
         }
@@ -230,6 +238,6 @@ impl Cache {
         let median = *median;
         self.segments.retain(|_, cached| cached.used > median);
         self.heap_bytes = self.segments.values().map(|c| c.heap_bytes).sum();
-        self.mapped = self.segments.values().filter(|c| c.heap_bytes == 0).count();
+        self.mapped = self.segments.values().filter(|c| c.file.is_some()).count();
     }
 }

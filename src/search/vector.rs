@@ -5,6 +5,7 @@ use super::scope::Scope;
 use crate::config;
 use crate::engine;
 use crate::error::Result;
+use crate::pg::elevation::elevated;
 use crate::pg::principal;
 use crate::storage::Id;
 use crate::storage::embedding::{self, VectorHit};
@@ -30,7 +31,7 @@ pub(crate) fn search(
     let mut method = "exact";
     let groups = scope.by_model();
     for (model, domains) in &groups {
-        let Some(space) = embedding::space(model)? else { continue };
+        let Some(space) = elevated(|| embedding::space(model))? else { continue };
         let answer = engine::embed(
             Some(model),
             TextRole::Query,
@@ -41,7 +42,7 @@ pub(crate) fn search(
         let vector = embedding::vector_text(&answer.values);
         let mut found = None;
         if documents.is_none() && visible as i64 > config::exact_search_limit() {
-            found = embedding::nearest_approximate(space, domains, &vector, limit)?
+            found = elevated(|| embedding::nearest_approximate(space, domains, &vector, limit))?
                 .filter(|hits| hits.len() >= limit);
             if found.is_some() {
                 method = "hnsw";
@@ -49,7 +50,7 @@ pub(crate) fn search(
         }
         hits.extend(match found {
             Some(found) => found,
-            None => embedding::nearest_exact(space, domains, &vector, limit, documents)?,
+            None => elevated(|| embedding::nearest_exact(space, domains, &vector, limit, documents))?,
         });
     }
     hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.chunk.cmp(&b.chunk)));

@@ -3,7 +3,6 @@
 use super::{Id, id, uuid, uuids};
 use crate::error::Result;
 use crate::pg::spi;
-use pgrx::Uuid;
 
 /// A document that was made of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -253,24 +252,6 @@ pub(crate) fn of_document(domain: Id, document: Id) -> Result<Option<KnownRow>> 
         &format!("SELECT {COLUMNS} FROM rag.attached_row r WHERE r.domain_id = $1 AND r.document_id = $2"),
         vec![uuid(domain).into(), uuid(document).into()],
         of_row,
-    )
-}
-
-/// The document of a chunk, under the active snapshot.
-pub(crate) fn document_of_chunk(domain: Id, chunk: Id) -> Result<Option<Id>> {
-    spi::read_one(
-        "SELECT document_id FROM rag.chunk WHERE domain_id = $1 AND id = $2",
-        vec![uuid(domain).into(), uuid(chunk).into()],
-        |row| row.require::<Uuid>(1).map(id),
-    )
-}
-
-/// Chunks of a domain with their documents, under the active snapshot.
-pub(crate) fn chunks(domain: Id) -> Result<Vec<(Id, Id)>> {
-    spi::read(
-        "SELECT id, document_id FROM rag.chunk WHERE domain_id = $1",
-        vec![uuid(domain).into()],
-        |row| Ok((id(row.require(1)?), id(row.require(2)?))),
     )
 }
 

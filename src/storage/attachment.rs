@@ -20,7 +20,6 @@ pub(crate) enum Pass {
 /// An attached table.
 #[derive(Debug, Clone)]
 pub(crate) struct Attachment {
-    pub(crate) collection: Id,
     /// `None` once the table was dropped.
     pub(crate) source: Option<Oid>,
     pub(crate) origin: String,
@@ -29,21 +28,20 @@ pub(crate) struct Attachment {
     pub(crate) position: Option<String>,
 }
 
-const COLUMNS: &str = "a.collection_id, a.source::oid, a.origin, a.definition, a.pass, a.position";
+const COLUMNS: &str = "a.source::oid, a.origin, a.definition, a.pass, a.position";
 
 fn of_row(row: &spi::Row) -> Result<Attachment> {
-    let pass: Option<String> = row.get(5);
+    let pass: Option<String> = row.get(4);
     Ok(Attachment {
-        collection: id(row.require(1)?),
-        source: row.get(2),
-        origin: row.require(3)?,
-        definition: Definition::from_json(row.require(4)?)?,
+        source: row.get(1),
+        origin: row.require(2)?,
+        definition: Definition::from_json(row.require(3)?)?,
         pass: match pass.as_deref() {
             Some("scan") => Some(Pass::Scan),
             Some(_) => Some(Pass::Sweep),
             None => None,
         },
-        position: row.get(6),
+        position: row.get(5),
     })
 }
 
@@ -68,7 +66,8 @@ pub(crate) fn store(
          VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (collection_id) DO UPDATE
              SET definition = excluded.definition, origin = excluded.origin, state = 'filling', pass = 'scan',
-                 position = NULL, rows_read = 0, tries = 0, due_at = excluded.due_at, sqlstate = NULL, error = NULL",
+                 position = NULL, rows_read = 0, tries = 0, lost = 0, due_at = excluded.due_at, sqlstate = NULL,
+                 error = NULL",
         vec![
             uuid(collection).into(),
             source.into(),
@@ -230,34 +229,27 @@ pub(crate) fn shorten_range(collection: Id, change: Id, from: i64) -> Result<()>
     )
 }
 
-/// Locks the next attachment with work that is due, after `last`, beginning anew at the end; one that another worker
-/// has is left out.
-pub(crate) fn lock_next(last: Id) -> Result<Option<Attachment>> {
-    let next = |after: Id, compare: &str| {
-        spi::write_one(
-            &format!(
-                "SELECT {COLUMNS} FROM rag.attachment a
-                 WHERE a.collection_id {compare} $1 AND a.due_at <= clock_timestamp()
-                   AND (a.state = 'detached' OR a.pass IS NOT NULL AND a.state <> 'stopped'
-                        OR EXISTS (SELECT FROM rag.attached_change c WHERE c.collection_id = a.collection_id))
-                 ORDER BY a.collection_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED"
-            ),
-            vec![uuid(after).into()],
-            of_row,
-        )
-    };
-    match next(last, ">")? {
-        Some(found) => Ok(Some(found)),
-        None => next(0, ">="),
-    }
+/// The attachment that this worker is at, locked until the transaction ends; `None` if somebody holds it, or has deleted
+/// it.
+pub(crate) fn lock_running(collection: Id) -> Result<Option<Attachment>> {
+    spi::write_one(
+        &format!(
+            "SELECT {COLUMNS} FROM rag.attachment a
+             WHERE a.collection_id = $1 AND a.running_since IS NOT NULL AND a.worker_pid = pg_backend_pid()
+             FOR NO KEY UPDATE SKIP LOCKED"
+        ),
+        vec![uuid(collection).into()],
+        of_row,
+    )
 }
 
-/// Seconds until an attachment with work is due; `None` if there is no work.
+/// Seconds until an attachment with work that no worker is at is due; `None` if there is none.
 pub(crate) fn seconds_until_due() -> Result<Option<f64>> {
     let due = spi::write_one(
         "SELECT extract(epoch FROM min(a.due_at) - clock_timestamp())::float8 FROM rag.attachment a
-         WHERE a.state = 'detached' OR a.pass IS NOT NULL AND a.state <> 'stopped'
-            OR EXISTS (SELECT FROM rag.attached_change c WHERE c.collection_id = a.collection_id)",
+         WHERE a.running_since IS NULL
+           AND (a.state = 'detached' OR a.pass IS NOT NULL AND a.state <> 'stopped'
+                OR EXISTS (SELECT FROM rag.attached_change c WHERE c.collection_id = a.collection_id))",
         vec![],
         |row| Ok(row.get::<f64>(1)),
     )?;
@@ -288,7 +280,7 @@ pub(crate) fn progress(collection: Id, progress: &Progress<'_>) -> Result<()> {
              rows_read = $7 + CASE WHEN $8 THEN 0 ELSE rows_read END,
              state = CASE WHEN $5 IS NULL THEN 'current' WHEN state = 'stopped' THEN 'filling' ELSE state END,
              filled_at = CASE WHEN $5 IS NULL THEN coalesce(filled_at, clock_timestamp()) ELSE filled_at END,
-             tries = 0, sqlstate = NULL, error = NULL
+             tries = 0, sqlstate = NULL, error = NULL, running_since = NULL, lost = 0
          WHERE collection_id = $1",
         vec![
             uuid(collection).into(),
@@ -307,20 +299,23 @@ pub(crate) fn progress(collection: Id, progress: &Progress<'_>) -> Result<()> {
 pub(crate) fn fail(collection: Id, sqlstate: &str, error: &str, delay_s: f64) -> Result<()> {
     spi::run(
         "UPDATE rag.attachment
-         SET sqlstate = $2, error = $3, tries = tries + 1, due_at = clock_timestamp() + $4 * interval '1 second'
+         SET sqlstate = $2, error = $3, tries = tries + 1, due_at = clock_timestamp() + $4 * interval '1 second',
+             running_since = NULL, lost = 0
          WHERE collection_id = $1",
         vec![uuid(collection).into(), sqlstate.into(), error.into(), delay_s.into()],
     )
 }
 
 /// Ends following for a reason that only a change of the table or of the attachment can remove: the next one to be
-/// noted has it looked at again.
-pub(crate) fn stop(collection: Id, error: &str) -> Result<()> {
+/// noted has it looked at again, not before the delay is over.
+pub(crate) fn stop(collection: Id, sqlstate: &str, error: &str, delay_s: f64) -> Result<()> {
     spi::run(
         "WITH seen AS (DELETE FROM rag.attached_change WHERE collection_id = $1)
-         UPDATE rag.attachment SET state = 'stopped', pass = 'scan', position = NULL, sqlstate = '55000', error = $2
+         UPDATE rag.attachment
+         SET state = 'stopped', pass = 'scan', position = NULL, sqlstate = $2, error = $3, running_since = NULL,
+             lost = 0, due_at = clock_timestamp() + $4 * interval '1 second'
          WHERE collection_id = $1",
-        vec![uuid(collection).into(), error.into()],
+        vec![uuid(collection).into(), sqlstate.into(), error.into(), delay_s.into()],
     )
 }
 
@@ -356,12 +351,20 @@ pub(crate) fn unfinished(collections: &[Id]) -> Result<Unfinished> {
     Ok(Unfinished { is_following, changed_by, domains })
 }
 
-/// Forgets changes of collections that are gone, and tells which tables still have triggers though nothing is attached to
-/// them.
+/// Forgets changes of collections that are gone, notes that tables are gone, and tells which still have triggers though
+/// nothing is attached to them.
 pub(crate) fn clean_up() -> Result<Vec<Oid>> {
     spi::run(
         "DELETE FROM rag.attached_change c
          WHERE NOT EXISTS (SELECT FROM rag.attachment a WHERE a.collection_id = c.collection_id)",
+        vec![],
+    )?;
+    // Whoever dropped them did not wait until they could be let go.
+    spi::run(
+        "INSERT INTO rag.attached_change (collection_id)
+         SELECT a.collection_id FROM rag.attachment a
+         WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = a.source)
+           AND NOT EXISTS (SELECT FROM rag.attached_change c WHERE c.collection_id = a.collection_id)",
         vec![],
     )?;
     spi::write(
@@ -400,9 +403,9 @@ pub(crate) fn of_domain(domain: Id, principals: &[String]) -> Result<Option<Guar
         |row| {
             Ok(Guarded {
                 attachment: of_row(row)?,
-                is_own: row.require(7)?,
-                is_own_domain: row.require(8)?,
-                is_accepted: row.require(9)?,
+                is_own: row.require(6)?,
+                is_own_domain: row.require(7)?,
+                is_accepted: row.require(8)?,
             })
         },
     )

@@ -4,9 +4,8 @@ use super::{Id, id, uuid};
 use crate::error::{Error, Result};
 use crate::pg::Oid;
 use crate::pg::principal::current_principals;
-use crate::pg::{call_cache, principal, relation, spi};
+use crate::pg::{principal, relation, spi};
 use pgrx::JsonB;
-use std::ffi::CStr;
 
 /// A domain that the caller may see, with its collection.
 #[derive(Debug, Clone)]
@@ -25,68 +24,67 @@ pub(crate) struct VisibleDomain {
     pub(crate) is_accepted: bool,
 }
 
-/// Domains that the caller may see by his principals, also where he is a superuser; `everything` is for
-/// `rag_ext.all_domains`. With a name: those of collections so called.
-///
-/// For the rest of the call the policies let him read these domains, whatever their name, and no others: they would
-/// ask for the same again, but for domains that are yet to be made and have no rows.
-pub(crate) fn visible_domains(everything: bool, name: Option<&str>) -> Result<Vec<VisibleDomain>> {
-    let rows = spi::read(
-        "SELECT d.id, c.id, CASE WHEN $3 IS NULL OR c.name = $3 THEN c.name END, c.owner, c.model, c.language,
+/// Domains that the caller sees, with their collections; only those that are `listed`, where policies do not hold for
+/// him. With a name: those of collections so called.
+pub(crate) fn visible_domains(listed: Option<&[Id]>, name: Option<&str>) -> Result<Vec<VisibleDomain>> {
+    let mut args: Vec<spi::Arg> = vec![current_principals()?.into(), name.map(str::to_owned).into()];
+    let mut condition = "";
+    if let Some(listed) = listed {
+        args.push(super::uuids(listed.iter().copied()).into());
+        condition = "AND d.id = ANY ($3)";
+    }
+    let sql = format!(
+        "SELECT d.id, c.id, c.name, c.owner, c.model, c.language,
                 c.owner = ANY ($1) AND rag.is_current(c.owner, c.owner_role),
                 d.owner = ANY ($1) AND rag.is_current(d.owner, d.owner_role),
                 d.id IN (SELECT a.domain_id FROM rag.accepted_collection a
                          WHERE a.principal = ANY ($1) AND rag.is_current(a.principal, a.principal_role))
          FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id
-         WHERE $2
-            OR (d.owner = ANY ($1) AND rag.is_current(d.owner, d.owner_role))
-            OR d.id IN (
-                SELECT g.domain_id FROM rag.collection_grant g
-                WHERE (g.privilege = 'read' OR g.shared)
-                  AND (g.principal = 'public'
-                       OR (g.principal = ANY ($1) AND rag.is_current(g.principal, g.principal_role))))
-            OR (d.id >= 'ffffffff-ffff-8000-8000-000000000000'
-                AND rag.attached_domain_readable(d.collection_id, d.owner, d.owner_role))",
-        vec![current_principals()?.into(), everything.into(), name.map(str::to_owned).into()],
-        |row| {
-            let domain: pgrx::Uuid = row.require(1)?;
-            let Some(collection) = row.get(3) else { return Ok((domain, None)) };
-            let visible = VisibleDomain {
-                id: id(domain),
-                collection_id: id(row.require(2)?),
-                collection,
-                collection_owner: row.require(4)?,
-                model: row.require(5)?,
-                language: row.require(6)?,
-                is_own: row.require(7)?,
-                is_own_domain: row.require(8)?,
-                is_accepted: row.require(9)?,
-            };
-            Ok((domain, Some(visible)))
-        },
-    )?;
-    let (ids, visible): (Vec<pgrx::Uuid>, Vec<Option<VisibleDomain>>) = rows.into_iter().unzip();
-    if !everything {
-        call_cache::remember_readable_domains(ids);
-    }
-    Ok(visible.into_iter().flatten().collect())
+         WHERE ($2 IS NULL OR c.name = $2) {condition}"
+    );
+    spi::read(&sql, args, |row| {
+        Ok(VisibleDomain {
+            id: id(row.require(1)?),
+            collection_id: id(row.require(2)?),
+            collection: row.require(3)?,
+            collection_owner: row.require(4)?,
+            model: row.require(5)?,
+            language: row.require(6)?,
+            is_own: row.require(7)?,
+            is_own_domain: row.require(8)?,
+            is_accepted: row.require(9)?,
+        })
+    })
 }
-
-/// Restrictive policies of the extension's own on tables of rows.
-const OWN_POLICIES: [&CStr; 4] =
-    [c"document_attached_read", c"section_attached_read", c"chunk_attached_read", c"embedding_attached"];
 
 /// Whether an administrator has added policies that may hide some rows of a domain from those who see it.
 pub(crate) fn may_hide_rows() -> bool {
-    [c"document", c"section", c"chunk", c"embedding"]
+    [c"document", c"section", c"chunk"]
         .into_iter()
-        .any(|table| relation::has_restrictive_policy(c"rag", table, &OWN_POLICIES))
+        .any(|table| relation::has_restrictive_policy(c"rag", table))
 }
 
-/// Ids of the domains whose rows the policies let the caller read.
-pub(crate) fn readable_domains() -> Result<std::rc::Rc<Vec<pgrx::Uuid>>> {
-    call_cache::readable_domains(|| {
-        spi::read("SELECT d FROM rag.readable_domains() d", vec![], |row| row.require(1))
+/// Whether an administrator has added policies on the tables that say who may see what.
+pub(crate) fn has_added_policies_on_rights() -> bool {
+    [c"domain", c"collection", c"collection_grant"]
+        .into_iter()
+        .any(|table| relation::has_restrictive_policy(c"rag", table))
+}
+
+/// Ids of the domains that policies show the caller.
+pub(crate) fn shown_domains() -> Result<Vec<Id>> {
+    spi::read("SELECT d.id FROM rag.domain d", vec![], |row| row.require::<pgrx::Uuid>(1).map(id))
+}
+
+/// Ids of the collections that policies show the caller.
+pub(crate) fn shown_collections() -> Result<Vec<Id>> {
+    spi::read("SELECT c.id FROM rag.collection c", vec![], |row| row.require::<pgrx::Uuid>(1).map(id))
+}
+
+/// Domain, principal and privilege of the grants that policies show the caller.
+pub(crate) fn shown_grants() -> Result<Vec<(Id, String, String)>> {
+    spi::read("SELECT g.domain_id, g.principal, g.privilege FROM rag.collection_grant g", vec![], |row| {
+        Ok((id(row.require(1)?), row.require(2)?, row.require(3)?))
     })
 }
 
@@ -290,15 +288,6 @@ pub(crate) fn accept(domain: Id, principal_name: &str) -> Result<()> {
         "INSERT INTO rag.accepted_collection AS a (domain_id, principal, principal_role) VALUES ($1, $2, $3::oid::regrole)
          ON CONFLICT (domain_id, principal) DO UPDATE SET principal_role = excluded.principal_role",
         vec![uuid(domain).into(), principal_name.into(), role_number(role).into()],
-    )
-}
-
-/// Those of the domains whose documents the caller may change.
-pub(crate) fn writable(domains: &[Id]) -> Result<Vec<Id>> {
-    spi::write(
-        "SELECT w.id FROM rag.writable_domains() w (id) WHERE w.id = ANY ($1)",
-        vec![super::uuids(domains.iter().copied()).into()],
-        |row| row.require::<pgrx::Uuid>(1).map(id),
     )
 }
 

@@ -130,23 +130,32 @@ pub(crate) fn locate(document: Id) -> Result<Option<(Id, i64, String)>> {
     )
 }
 
-/// Locks a document for completion, if it still has this version; `false` if it changed, is gone, or somebody
-/// is changing it right now.
-pub(crate) fn lock_version(domain: Id, document: Id, version: i64) -> Result<bool> {
-    let found = spi::write_one(
-        "SELECT version FROM rag.document WHERE domain_id = $1 AND id = $2 FOR UPDATE SKIP LOCKED",
-        vec![uuid(domain).into(), uuid(document).into()],
-        |row| row.require::<i64>(1),
-    )?;
-    Ok(found == Some(version))
+/// What came of an attempt to lock a document in a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum VersionLock {
+    Held,
+    /// Somebody else holds it, or is changing it right now.
+    Busy,
+    /// It has another version, or is gone.
+    Changed,
 }
 
-/// Locks a document against changes until the transaction ends.
-pub(crate) fn lock(domain: Id, document: Id) -> Result<()> {
-    spi::run(
-        "SELECT FROM rag.document WHERE domain_id = $1 AND id = $2 FOR UPDATE",
-        vec![uuid(domain).into(), uuid(document).into()],
-    )
+/// Locks a document against changes until the transaction ends, if it still has this version. Waits for nobody; whoever
+/// refers to the document by a foreign key goes on.
+pub(crate) fn lock_version(domain: Id, document: Id, version: i64) -> Result<VersionLock> {
+    let find = |lock: &str| {
+        spi::write_one(
+            &format!("SELECT version FROM rag.document WHERE domain_id = $1 AND id = $2 {lock}"),
+            vec![uuid(domain).into(), uuid(document).into()],
+            |row| row.require::<i64>(1),
+        )
+    };
+    Ok(match find("FOR NO KEY UPDATE SKIP LOCKED")? {
+        Some(found) if found == version => VersionLock::Held,
+        Some(_) => VersionLock::Changed,
+        None if find("")? == Some(version) => VersionLock::Busy,
+        None => VersionLock::Changed,
+    })
 }
 
 /// Takes a document of a deleted collection out of the way of a new one with the same key. Elevated.

@@ -36,6 +36,13 @@ pub(crate) struct Progress {
     fruitful: bool,
 }
 
+impl Progress {
+    /// Goes on with another domain: somebody holds what is next in this one.
+    pub(crate) fn pass_over(&mut self) {
+        *self = Self { domain: self.domain.wrapping_add(1), ..Self::default() };
+    }
+}
+
 /// Clears one batch; false if no collection's remains are left.
 pub(crate) fn clear_some(progress: &mut Progress) -> Result<bool> {
     let next = "SELECT id FROM rag.domain WHERE collection_id IS NULL AND id >= $1 ORDER BY id LIMIT 1";
@@ -94,10 +101,11 @@ fn clear_rows(domain: Id, table: &str, rows: i64) -> Result<bool> {
     Ok(!gone.is_empty())
 }
 
-/// Deletes the domain itself. Whoever adds a document to it at this moment is waited for by the foreign key.
+/// Deletes the domain itself, unless somebody holds it, as whoever adds a document to it at this moment does.
 fn delete_if_empty(domain: Id) -> Result<bool> {
     let gone = spi::write_one(
-        "DELETE FROM rag.domain d WHERE d.id = $1 AND d.collection_id IS NULL
+        "DELETE FROM rag.domain d
+         WHERE d.id = (SELECT o.id FROM rag.domain o WHERE o.id = $1 AND o.collection_id IS NULL FOR UPDATE SKIP LOCKED)
            AND NOT EXISTS (SELECT FROM rag.document t WHERE t.domain_id = $1)
            AND NOT EXISTS (SELECT FROM rag.chunk t WHERE t.domain_id = $1)
            AND NOT EXISTS (SELECT FROM rag.section t WHERE t.domain_id = $1)

@@ -2,7 +2,7 @@
 
 use super::{Id, id, uuid, uuids};
 use crate::error::{Error, Result};
-use crate::pg::{elevation, relation, spi};
+use crate::pg::{Oid, elevation, relation, spi};
 use pgrx::Uuid;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -41,7 +41,7 @@ pub(super) fn vector_schema() -> Result<String> {
     Ok(quoted)
 }
 
-/// The space of a model, if anything was embedded by it that the caller sees.
+/// The space of a model, if anything was embedded by it. Elevated.
 pub(crate) fn space(model: &str) -> Result<Option<Space>> {
     spi::read_one("SELECT id, dimension FROM rag.space WHERE model = $1", vec![model.into()], |row| {
         Ok(Space { id: id(row.require(1)?), dimension: row.require::<i32>(2)? as u32 })
@@ -167,6 +167,27 @@ pub(crate) fn insert(domain: Id, space: Space, chunks: &[Id], vectors: Vec<Strin
     )
 }
 
+/// Vectors of chunks of these domains, with their models. Elevated.
+pub(crate) fn of_chunks(domains: &[Id], chunks: &[Id]) -> Result<Vec<(Id, String, Vec<f32>)>> {
+    spi::read(
+        "SELECT e.chunk_id, s.model, e.v::real[] FROM rag.space s JOIN rag.embedding e ON e.space_id = s.id
+         WHERE e.domain_id = ANY ($1) AND e.chunk_id = ANY ($2) ORDER BY e.chunk_id, s.model",
+        vec![uuids(domains.iter().copied()).into(), uuids(chunks.iter().copied()).into()],
+        |row| Ok((id(row.require(1)?), row.require(2)?, row.require(3)?)),
+    )
+}
+
+/// Chunks of a domain with a vector of this model. Elevated.
+pub(crate) fn count(domain: Id, model: &str) -> Result<i64> {
+    let count = spi::read_one(
+        "SELECT count(*) FROM rag.space s JOIN rag.embedding e ON e.space_id = s.id
+         WHERE s.model = $2 AND e.domain_id = $1",
+        vec![uuid(domain).into(), model.into()],
+        |row| row.require::<i64>(1),
+    )?;
+    Ok(count.unwrap_or(0))
+}
+
 /// A hit of the vector arm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct VectorHit {
@@ -179,9 +200,24 @@ fn hit_of_row(row: &spi::Row) -> Result<VectorHit> {
     Ok(VectorHit { chunk: id(row.require(1)?), score: row.require(2)? })
 }
 
-/// The nearest chunks of the domains by comparing all of them; with `documents`, of these documents only.
+/// A vector to search for: a value of pgvector's `halfvec`.
+fn query_vector(schema: &str, text: &str) -> Result<spi::Arg> {
+    let found = spi::read_one(
+        "SELECT t.oid FROM pg_type t WHERE t.typname = 'halfvec' AND t.typnamespace = $1::regnamespace",
+        vec![schema.into()],
+        |row| row.require::<Oid>(1),
+    )?;
+    let halfvec = found.ok_or_else(|| {
+        Error::not_ready("the extension vector has no type halfvec").hint("ALTER EXTENSION vector UPDATE;")
+    })?;
+    spi::Arg::read_as(halfvec, text)
+}
+
+/// The nearest chunks of the domains by comparing all of them; with `documents`, of these documents only. Elevated:
+/// hits are shown to nobody before they were looked up as the caller.
 ///
-/// ORDER BY has a second key and no cast, so no approximate index can serve it.
+/// ORDER BY has a second key, so no approximate index can serve it; and what others have in the space is not read,
+/// however cheap the planner thinks a sequential scan. The distance is computed once per vector.
 pub(crate) fn nearest_exact(
     space: Space,
     domains: &[Id],
@@ -190,34 +226,30 @@ pub(crate) fn nearest_exact(
     documents: Option<&[Id]>,
 ) -> Result<Vec<VectorHit>> {
     let schema = vector_schema()?;
-    let distance = format!("e.v OPERATOR({schema}.<=>) $3::text::{schema}.halfvec");
     let mut args: Vec<spi::Arg> = vec![
         uuid(space.id).into(),
         uuids(domains.iter().copied()).into(),
-        query.into(),
+        query_vector(&schema, query)?,
         (limit as i64).into(),
     ];
-    let sql = match documents {
-        None => format!(
-            "SELECT e.chunk_id, 1 - ({distance}) FROM rag.embedding e
-             WHERE e.space_id = $1 AND e.domain_id = ANY ($2)
-             ORDER BY {distance}, e.chunk_id LIMIT $4"
-        ),
+    let from = match documents {
+        None => "rag.embedding e WHERE e.space_id = $1 AND e.domain_id = ANY ($2)",
         Some(documents) => {
             args.push(uuids(documents.iter().copied()).into());
-            format!(
-                "SELECT e.chunk_id, 1 - ({distance})
-                 FROM rag.chunk c JOIN rag.embedding e ON e.domain_id = c.domain_id AND e.chunk_id = c.id
-                 WHERE e.space_id = $1 AND c.domain_id = ANY ($2) AND c.document_id = ANY ($5)
-                 ORDER BY {distance}, e.chunk_id LIMIT $4"
-            )
+            "rag.chunk c JOIN rag.embedding e ON e.domain_id = c.domain_id AND e.chunk_id = c.id
+             WHERE e.space_id = $1 AND c.domain_id = ANY ($2) AND c.document_id = ANY ($5)"
         }
     };
-    spi::read(&sql, args, hit_of_row)
+    let sql = format!(
+        "SELECT n.chunk_id, 1 - n.distance
+         FROM (SELECT e.chunk_id, e.v OPERATOR({schema}.<=>) $3 AS distance FROM {from}
+               ORDER BY distance, e.chunk_id LIMIT $4) n"
+    );
+    elevation::with_settings(&[(c"enable_seqscan", c"off")], || spi::read(&sql, args, hit_of_row))
 }
 
 /// The nearest chunks of the domains by the HNSW index with iterative scan: fast, may miss some, and may give
-/// fewer than `limit`. `None` if the space has no such index.
+/// fewer than `limit`. `None` if the space has no such index. Elevated, as [`nearest_exact`].
 pub(crate) fn nearest_approximate(
     space: Space,
     domains: &[Id],
@@ -229,15 +261,15 @@ pub(crate) fn nearest_approximate(
     }
     let schema = vector_schema()?;
     let dimension = space.dimension;
-    let distance = format!(
-        "(e.v::{schema}.halfvec({dimension})) OPERATOR({schema}.<=>) $2::text::{schema}.halfvec({dimension})"
-    );
     let sql = format!(
-        "SELECT e.chunk_id, 1 - ({distance}) FROM rag.embedding e
-         WHERE e.space_id = '{}' AND e.domain_id = ANY ($1)
-         ORDER BY {distance} LIMIT $3",
+        "SELECT n.chunk_id, 1 - n.distance
+         FROM (SELECT e.chunk_id, (e.v::{schema}.halfvec({dimension})) OPERATOR({schema}.<=>) $2 AS distance
+               FROM rag.embedding e WHERE e.space_id = '{}' AND e.domain_id = ANY ($1)
+               ORDER BY distance LIMIT $3) n",
         uuid(space.id)
     );
+    let args =
+        vec![uuids(domains.iter().copied()).into(), query_vector(&schema, query)?, (limit as i64).into()];
     let hits = elevation::with_settings(
         &[
             (c"hnsw.iterative_scan", c"strict_order"),
@@ -246,13 +278,7 @@ pub(crate) fn nearest_approximate(
             (c"enable_bitmapscan", c"off"),
             (c"enable_sort", c"off"),
         ],
-        || {
-            spi::read(
-                &sql,
-                vec![uuids(domains.iter().copied()).into(), query.into(), (limit as i64).into()],
-                hit_of_row,
-            )
-        },
+        || spi::read(&sql, args, hit_of_row),
     )?;
     Ok(Some(hits))
 }

@@ -13,33 +13,42 @@ pub(crate) struct Claim {
     pub(crate) tries: i32,
 }
 
-/// Puts jobs whose worker is gone back into the queue, and returns how many.
-pub(crate) fn reclaim_orphans() -> Result<i64> {
+/// Whether nobody is at a running job `j`: its worker is gone, or is this one, which could not give it back.
+const IS_ORPHAN: &str = "j.state = 'running' AND (j.worker_pid = pg_backend_pid() OR NOT EXISTS (
+         SELECT FROM pg_stat_activity a WHERE a.pid = j.worker_pid AND a.backend_start = j.worker_start))";
+
+/// Puts jobs that nobody is at back into the queue, and returns how many. This worker is at `at_hand` alone. What
+/// somebody holds is left for another time.
+pub(crate) fn reclaim_orphans(at_hand: &[Id]) -> Result<i64> {
     let rows = spi::write(
-        "UPDATE rag.job j SET state = 'queued', worker_pid = NULL, worker_start = NULL, due_at = now()
-         WHERE j.state = 'running'
-           AND NOT EXISTS (SELECT FROM pg_stat_activity a
-                           WHERE a.pid = j.worker_pid AND a.backend_start = j.worker_start)
-         RETURNING 1",
-        vec![],
+        &format!(
+            "UPDATE rag.job o SET state = 'queued', worker_pid = NULL, worker_start = NULL, due_at = now()
+             FROM (SELECT j.domain_id, j.document_id FROM rag.job j
+                   WHERE {IS_ORPHAN} AND j.document_id <> ALL ($1) FOR UPDATE SKIP LOCKED) j
+             WHERE o.domain_id = j.domain_id AND o.document_id = j.document_id
+             RETURNING 1"
+        ),
+        vec![uuids(at_hand.iter().copied()).into()],
         |_| Ok(()),
     )?;
     Ok(rows.len() as i64)
 }
 
 /// A domain whose turn it is to have work done.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Turn {
     /// Whose turn it is: where the next look goes on.
     pub(crate) of: Id,
+    /// Whose it is, as [`next_turn`] is told.
+    pub(crate) owner: String,
     /// Where its owner wants the turn to be spent.
     pub(crate) spent_in: Id,
 }
 
 /// Domains with queued jobs are stepped through in the falling order of ids, each by one look into the index, until
-/// one is not paused and has a job that is due. ORDER BY is that of `job_queued` read backwards: no other index
-/// serves, so nothing that is done is looked at, and the newest job of a domain comes first. Where an old snapshot
-/// keeps the entries of what is done, these are the older ones.
+/// one is not paused, is not of these owners, and has a job that is due. ORDER BY is that of `job_queued` read
+/// backwards: no other index serves, so nothing that is done is looked at, and the newest job of a domain comes first.
+/// Where an old snapshot keeps the entries of what is done, these are the older ones.
 const NEXT_TURN: &str = "WITH RECURSIVE waiting (domain_id) AS (
          (SELECT j.domain_id FROM rag.job j WHERE j.state = 'queued' AND j.domain_id < $1
           ORDER BY j.domain_id DESC, j.priority, j.due_at DESC, j.document_id DESC LIMIT 1)
@@ -47,32 +56,48 @@ const NEXT_TURN: &str = "WITH RECURSIVE waiting (domain_id) AS (
          SELECT (SELECT j.domain_id FROM rag.job j WHERE j.state = 'queued' AND j.domain_id < w.domain_id
                  ORDER BY j.domain_id DESC, j.priority, j.due_at DESC, j.document_id DESC LIMIT 1)
          FROM waiting w WHERE w.domain_id IS NOT NULL)
-     SELECT w.domain_id FROM waiting w
+     SELECT w.domain_id, live.owner FROM waiting w
      CROSS JOIN LATERAL (
-         SELECT FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id
+         SELECT d.owner_role::oid || '/' || d.owner AS owner
+         FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id
          WHERE d.id = w.domain_id AND d.paused_at IS NULL AND c.paused_at IS NULL LIMIT 1) live
      CROSS JOIN LATERAL (
          SELECT FROM rag.job j
          WHERE j.domain_id = w.domain_id AND j.state = 'queued' AND j.due_at <= clock_timestamp()
          ORDER BY j.priority, j.due_at DESC, j.document_id DESC LIMIT 1) due
+     WHERE live.owner <> ALL ($2)
      LIMIT 1";
 
+/// Owners that other workers are at.
+const SERVED_BY_OTHERS: &str = "SELECT DISTINCT d.owner_role::oid || '/' || d.owner
+     FROM rag.job j JOIN rag.domain d ON d.id = j.domain_id
+     WHERE j.state = 'running' AND j.worker_pid <> pg_backend_pid()";
+
 /// The next domain with work that is due, after `last` (0 at first) in the falling order of ids, then beginning anew: each
-/// domain gets its turn, however much another has queued. Its owner may have given another of his domains a
-/// higher priority; then the turn is spent there, so that no priority takes anything from others.
-pub(crate) fn next_turn(last: Id) -> Result<Option<Turn>> {
-    let next = |before: Id| {
-        spi::write_one(NEXT_TURN, vec![uuid(before).into()], |row| row.require::<pgrx::Uuid>(1).map(id))
+/// owner gets his turn, however much another has queued in however many domains. `served` are those who had theirs since
+/// the last beginning; a new one empties it. While others wait, no turn goes to an owner whom another worker is at.
+///
+/// The owner may have given another of his domains a higher priority; then the turn is spent there, so that no priority
+/// takes anything from others.
+pub(crate) fn next_turn(last: Id, served: &mut Vec<String>) -> Result<Option<Turn>> {
+    let next = |before: Id, without: Vec<String>| {
+        spi::write_one(NEXT_TURN, vec![uuid(before).into(), without.into()], |row| {
+            Ok((row.require::<pgrx::Uuid>(1).map(id)?, row.require::<String>(2)?))
+        })
     };
-    let found = match last {
+    let busy = spi::write(SERVED_BY_OTHERS, vec![], |row| row.require::<String>(1))?;
+    let mut found = match last {
         0 => None,
-        last => next(last)?,
+        last => next(last, busy.iter().chain(served.iter()).cloned().collect())?,
     };
-    let found = match found {
-        Some(domain) => Some(domain),
-        None => next(Id::MAX)?,
-    };
-    let Some(of) = found else { return Ok(None) };
+    if found.is_none() {
+        served.clear();
+        found = next(Id::MAX, busy.clone())?;
+    }
+    if found.is_none() && !busy.is_empty() {
+        found = next(Id::MAX, Vec::new())?;
+    }
+    let Some((of, owner)) = found else { return Ok(None) };
     let preferred = spi::write_one(
         "SELECT o.id FROM rag.domain d
          JOIN rag.domain o ON o.owner = d.owner AND o.owner_role = d.owner_role AND o.priority > d.priority
@@ -84,7 +109,7 @@ pub(crate) fn next_turn(last: Id) -> Result<Option<Turn>> {
         vec![uuid(of).into()],
         |row| row.require::<pgrx::Uuid>(1).map(id),
     )?;
-    Ok(Some(Turn { of, spent_in: preferred.unwrap_or(of) }))
+    Ok(Some(Turn { of, owner, spent_in: preferred.unwrap_or(of) }))
 }
 
 /// Claims up to `limit` due jobs of a domain: by priority, then oldest first.
@@ -110,8 +135,8 @@ pub(crate) fn claim(domain: Id, limit: i64) -> Result<Vec<Claim>> {
     )
 }
 
-/// Whether this worker's claim still stands (only a running job has a worker): not cancelled, not changed, its collection neither deleted nor
-/// taken over by another worker.
+/// Whether this worker's claim still stands (only a running job has a worker): not cancelled, not changed, not taken over
+/// by another worker, and its collection not deleted.
 pub(crate) fn is_held(claim: &Claim) -> Result<bool> {
     let held = spi::write_one(
         "SELECT true FROM rag.job j JOIN rag.domain d ON d.id = j.domain_id
@@ -164,30 +189,52 @@ pub(crate) fn finish(domain: Id, document: Id, version: i64, chunks: usize, embe
     )
 }
 
+/// How long a job waits: half as long as it has been queued, so that each wait is longer than the last, within bounds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pause {
+    pub(crate) least_s: f64,
+    pub(crate) most_s: f64,
+}
+
+impl Pause {
+    /// While somebody else holds what the work needs.
+    pub(crate) const FOR_A_LOCK: Self = Self { least_s: 0.2, most_s: 15.0 };
+
+    pub(crate) fn exactly(seconds: f64) -> Self {
+        Self { least_s: seconds, most_s: seconds }
+    }
+}
+
 /// Puts a running job back into the queue.
 pub(crate) struct Requeue<'a> {
-    /// Seconds until it is due.
-    pub(crate) delay_s: f64,
+    pub(crate) pause: Pause,
     /// Whether it counts as a try.
     pub(crate) counts: bool,
     pub(crate) sqlstate: Option<&'a str>,
     pub(crate) error: Option<&'a str>,
 }
 
-/// Puts a running job back into the queue, if this worker still holds it.
+/// Puts a running job back into the queue, if this worker still holds it. What somebody else holds is left to
+/// [`reclaim_orphans`].
 pub(crate) fn requeue(claim: &Claim, requeue: &Requeue<'_>) -> Result<()> {
     spi::run(
-        "UPDATE rag.job SET state = 'queued', due_at = clock_timestamp() + $4 * interval '1 second',
-                tries = tries + $5, sqlstate = $6, error = $7, worker_pid = NULL, worker_start = NULL
-         WHERE domain_id = $1 AND document_id = $2 AND version = $3 AND worker_pid = pg_backend_pid()",
+        "UPDATE rag.job j SET state = 'queued', tries = tries + $5, sqlstate = $6, error = $7, worker_pid = NULL,
+                worker_start = NULL,
+                due_at = clock_timestamp() + interval '1 second' * greatest($4, least($8,
+                    extract(epoch FROM clock_timestamp() - j.queued_at)::float8 / 2))
+         FROM (SELECT domain_id, document_id FROM rag.job
+               WHERE domain_id = $1 AND document_id = $2 AND version = $3 AND worker_pid = pg_backend_pid()
+               FOR UPDATE SKIP LOCKED) q
+         WHERE j.domain_id = q.domain_id AND j.document_id = q.document_id",
         vec![
             uuid(claim.domain).into(),
             uuid(claim.document).into(),
             claim.version.into(),
-            requeue.delay_s.into(),
+            requeue.pause.least_s.into(),
             i32::from(requeue.counts).into(),
             requeue.sqlstate.map(str::to_owned).into(),
             requeue.error.map(str::to_owned).into(),
+            requeue.pause.most_s.into(),
         ],
     )
 }
@@ -211,12 +258,18 @@ pub(crate) fn fail(claim: &Claim, sqlstate: &str, error: &str) -> Result<bool> {
     Ok(changed.unwrap_or(false))
 }
 
-/// Seconds until the next queued job is due; `None` if nothing is queued that is not paused.
+/// Seconds until the next queued job is due, or a running one that nobody is at is to be looked for again; `None` if
+/// there is nothing of the kind that is not paused.
 pub(crate) fn seconds_until_due() -> Result<Option<f64>> {
     let due = spi::write_one(
-        "SELECT extract(epoch FROM min(j.due_at) - clock_timestamp())::float8
-         FROM rag.job j JOIN rag.domain d ON d.id = j.domain_id JOIN rag.collection c ON c.id = d.collection_id
-         WHERE j.state = 'queued' AND d.paused_at IS NULL AND c.paused_at IS NULL",
+        &format!(
+            "SELECT extract(epoch FROM least(
+                 (SELECT min(j.due_at) FROM rag.job j
+                  JOIN rag.domain d ON d.id = j.domain_id JOIN rag.collection c ON c.id = d.collection_id
+                  WHERE j.state = 'queued' AND d.paused_at IS NULL AND c.paused_at IS NULL),
+                 (SELECT clock_timestamp() + interval '2 s' FROM rag.job j WHERE {IS_ORPHAN} LIMIT 1))
+             - clock_timestamp())::float8"
+        ),
         vec![],
         |row| Ok(row.get::<f64>(1)),
     )?;

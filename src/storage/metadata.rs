@@ -98,7 +98,7 @@ pub(crate) fn lock_for_extraction(
     }
     spi::write_one(
         "SELECT text, title, uri, file_metadata FROM rag.document
-         WHERE domain_id = $1 AND id = $2 AND version = $3 FOR UPDATE SKIP LOCKED",
+         WHERE domain_id = $1 AND id = $2 AND version = $3 FOR NO KEY UPDATE SKIP LOCKED",
         args(),
         |row| {
             Ok(Extractable {

@@ -5,6 +5,7 @@
 
 pub(crate) mod added_policy;
 pub(crate) mod attached_row;
+pub(crate) mod attached_run;
 pub(crate) mod attachment;
 pub(crate) mod chunk;
 pub(crate) mod collection;
@@ -12,6 +13,7 @@ mod definition;
 pub(crate) mod document;
 pub(crate) mod dropped;
 pub(crate) mod embedding;
+pub(crate) mod gateway;
 pub(crate) mod job;
 pub(crate) mod metadata;
 pub(crate) mod model_change;

@@ -71,13 +71,24 @@ pub(crate) fn seconds_until_due() -> Result<Option<f64>> {
 }
 
 /// Locks a collection against the switch to another model until the transaction ends, and returns its model;
-/// `None` if it is gone. Elevated.
+/// `None` if it is gone. Its owner may pause or rename it meanwhile. Elevated.
 pub(crate) fn lock_model(collection: Id) -> Result<Option<String>> {
     spi::write_one(
-        "SELECT model FROM rag.collection WHERE id = $1 FOR SHARE",
+        "SELECT model FROM rag.collection WHERE id = $1 FOR KEY SHARE",
         vec![uuid(collection).into()],
         |row| row.require::<String>(1),
     )
+}
+
+/// As [`lock_model`], and waits for nobody: `false` if the collection is being switched or deleted, or is gone. For
+/// workers.
+pub(crate) fn try_lock_model(collection: Id) -> Result<bool> {
+    let found = spi::write_one(
+        "SELECT true FROM rag.collection WHERE id = $1 FOR KEY SHARE SKIP LOCKED",
+        vec![uuid(collection).into()],
+        |row| row.require::<bool>(1),
+    )?;
+    Ok(found.unwrap_or(false))
 }
 
 /// Locks a collection against everyone who writes chunks of it; false if the change was withdrawn or altered.
@@ -172,7 +183,8 @@ pub(crate) fn delete_unused_vectors(limit: i64) -> Result<i64> {
     for (space, domain) in unused {
         let rows = spi::write(
             "DELETE FROM rag.embedding WHERE space_id = $1 AND domain_id = $2 AND chunk_id = ANY (ARRAY(
-                 SELECT e.chunk_id FROM rag.embedding e WHERE e.space_id = $1 AND e.domain_id = $2 LIMIT $3))
+                 SELECT e.chunk_id FROM rag.embedding e WHERE e.space_id = $1 AND e.domain_id = $2 LIMIT $3
+                 FOR UPDATE SKIP LOCKED))
              RETURNING 1",
             vec![space.into(), domain.into(), (limit - deleted).into()],
             |_| Ok(()),

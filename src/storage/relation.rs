@@ -207,6 +207,13 @@ pub(crate) fn acts_as(role: Oid) -> Result<bool> {
     Ok(found.unwrap_or(false))
 }
 
+pub(crate) use crate::pg::relation::TableLock;
+
+/// As [`lock`], for workers: waits for nobody.
+pub(crate) fn try_lock(oid: Oid) -> TableLock {
+    crate::pg::relation::try_lock_shared(oid)
+}
+
 /// Holds a table as it is, against ALTER and DROP, until the transaction ends; `false` if it is gone.
 pub(crate) fn lock(oid: Oid) -> bool {
     crate::pg::relation::lock_shared(oid)

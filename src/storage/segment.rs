@@ -185,11 +185,15 @@ pub(crate) fn latest(domain: Id) -> Result<Vec<SegmentHeader>> {
     )
 }
 
-/// Locks the segments of a domain against another merge; those that another one holds are left out.
+/// Locks the segments of a domain against another merge; those that another one holds are left out, and all while
+/// somebody deletes the domain's collection.
 pub(crate) fn lock_for_merge(domain: Id) -> Result<Vec<SegmentHeader>> {
     spi::write(
         "SELECT domain_id, id, language, analyser_version, entries, bytes, sha256, xmin
-         FROM rag.segment WHERE domain_id = $1 AND part = 0 ORDER BY entries, id FOR UPDATE SKIP LOCKED",
+         FROM rag.segment
+         WHERE domain_id = $1 AND part = 0
+           AND EXISTS (SELECT FROM rag.domain d WHERE d.id = $1 FOR KEY SHARE SKIP LOCKED)
+         ORDER BY entries, id FOR UPDATE SKIP LOCKED",
         vec![uuid(domain).into()],
         header_of_row,
     )

@@ -1,36 +1,58 @@
 //! Following attached tables, as part of an ingest worker's round: one step, one transaction.
+//!
+//! Code of the tables' owners runs then, for as long as it is let. So at most half of a database's workers are at such
+//! tables at any time, at most one of them at those of one owner, and what a worker is at is committed before.
 
 use super::ingest::sqlstate_text;
-use crate::attach;
-use crate::error::Result;
+use crate::error::{Error, Result, unless_locked};
+use crate::pg::shared::Following;
 use crate::pg::worker;
+use crate::storage::attached_run::{self, Run};
 use crate::storage::{Id, attachment};
-use pgrx::PgSqlErrorCode;
+use crate::{attach, config};
 
 /// Takes leftovers away, if nobody is using them.
 pub(super) fn clean_up() -> Result<()> {
-    match worker::transaction(attach::clean_up) {
-        Err(error) if error.code == PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE => Ok(()),
-        outcome => outcome,
-    }
+    unless_locked(worker::transaction(attach::clean_up)).map(|_| ())
+}
+
+/// Lets go of tables whose worker has ended.
+pub(super) fn take_lost() -> Result<()> {
+    unless_locked(worker::transaction(attach::take_lost)).map(|_| ())
 }
 
 /// Does a step of the next attached table; false if there was nothing to do. A table whose step fails is tried
 /// again later, and the others go on.
 pub(super) fn follow_once(last: &mut Id) -> Result<bool> {
+    let Some(following) = Following::begin(most_following()) else { return Ok(false) };
     worker::set_activity("rag_ext: following an attached table");
-    let mut chosen = None;
-    let outcome = worker::transaction(|| attach::step(*last, &mut chosen));
-    *last = chosen.unwrap_or(*last);
-    match (outcome, chosen) {
-        (Err(error), Some(failed)) => {
-            worker::transaction(|| {
-                let tries = attachment::tries(failed)?.unwrap_or(0);
-                attach::fail(failed, tries, &sqlstate_text(error.code), &error)
-            })?;
-            Ok(true)
-        }
-        // It did not come to a table: the database's trouble, if any.
-        (outcome, _) => outcome,
+    let others = following.owners_of_others();
+    let Some(run) = worker::transaction(|| attached_run::begin(*last, others))? else { return Ok(false) };
+    *last = run.collection;
+    if !following.take(run.owner) {
+        // Another worker came to this owner at the same moment.
+        worker::transaction(|| attached_run::end(&run))?;
+        return Ok(false);
     }
+    match worker::transaction(|| attach::step(run.collection)) {
+        Ok(true) => Ok(true),
+        Ok(false) => worker::transaction(|| attached_run::end(&run)).map(|()| false),
+        Err(error) => fail(&run, &error).map(|()| true),
+    }
+}
+
+fn fail(run: &Run, error: &Error) -> Result<()> {
+    worker::transaction(|| {
+        let tries = attachment::tries(run.collection)?.unwrap_or(0);
+        attach::fail(run.collection, tries, &sqlstate_text(error.code), error)
+    })
+}
+
+/// Whether as many workers of this database are at attached tables as may be.
+pub(super) fn is_full() -> bool {
+    Following::begin(most_following()).is_none()
+}
+
+fn most_following() -> usize {
+    usize::try_from(config::ingest_workers() / 2).unwrap_or(0).max(1)
 }

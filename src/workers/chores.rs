@@ -1,11 +1,11 @@
 //! What workers do beside documents: merging, clearing away deleted collections, vector indexes, stale files.
 //!
 //! A busy worker does a little of it after each batch of documents, so that steady ingestion starves none of it; an
-//! idle one does all.
+//! idle one does all. What somebody else holds is for another time.
 
 use super::{attach, merge, model_change};
 use crate::config;
-use crate::error::Result;
+use crate::error::{Result, unless_locked};
 use crate::pg::{shared, worker};
 use crate::search;
 use crate::storage::dropped::{self, Progress};
@@ -42,7 +42,7 @@ impl Chores {
             return Ok(());
         }
         self.clear()?;
-        model_change::do_some(&mut self.model_change)?;
+        self.change_models()?;
         if self.looked.elapsed() >= LOOK {
             if config::merge_enabled() {
                 want_indexes()?;
@@ -55,13 +55,13 @@ impl Chores {
 
     /// A piece, for a worker that has nothing else to do; false when nothing is left.
     pub(super) fn do_all(&mut self) -> Result<bool> {
-        if merge::merge_once()? || self.clear()? || model_change::do_some(&mut self.model_change)? {
+        if merge::merge_once()? || self.clear()? || self.change_models()? {
             return Ok(true);
         }
         if config::merge_enabled() {
             want_indexes()?;
             self.sweep()?;
-            worker::transaction(search::remove_stale_files)?;
+            unless_locked(worker::transaction(search::remove_stale_files))?;
             attach::clean_up()?;
         }
         Ok(false)
@@ -70,7 +70,7 @@ impl Chores {
     /// Takes vectors away that belong to no chunk; once in the life of a worker.
     fn sweep(&mut self) -> Result<()> {
         if !std::mem::replace(&mut self.swept, true) {
-            worker::transaction(|| verify::sweep_stray_vectors(SWEPT))?;
+            unless_locked(worker::transaction(|| verify::sweep_stray_vectors(SWEPT)))?;
         }
         Ok(())
     }
@@ -78,15 +78,23 @@ impl Chores {
     fn clear(&mut self) -> Result<bool> {
         worker::set_activity("rag_ext: clearing away a deleted collection");
         let mut progress = self.cleared;
-        let cleared = worker::transaction(|| dropped::clear_some(&mut progress))?;
+        let cleared = unless_locked(worker::transaction(|| dropped::clear_some(&mut progress)))?;
+        if cleared.is_none() {
+            progress.pass_over();
+        }
         self.cleared = progress;
-        Ok(cleared)
+        Ok(cleared.unwrap_or(false))
+    }
+
+    fn change_models(&mut self) -> Result<bool> {
+        Ok(unless_locked(model_change::do_some(&mut self.model_change))?.unwrap_or(false))
     }
 }
 
 /// Has an index worker come if a vector index is to be built.
 fn want_indexes() -> Result<()> {
-    if worker::transaction(|| vector_index::missing(config::exact_search_limit()))?.is_some() {
+    let missing = worker::transaction(|| vector_index::missing(config::exact_search_limit()));
+    if unless_locked(missing)?.flatten().is_some() {
         shared::request_index();
     }
     Ok(())

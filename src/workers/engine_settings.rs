@@ -1,5 +1,6 @@
 //! What the engine is told, read from the server's settings and from the key file.
 
+use super::machine;
 use crate::{config, engine};
 use rag_wire::{ChatEndpoint, OcrProgram, ParseLimits, Settings, read_api_key};
 use std::path::Path;
@@ -16,7 +17,7 @@ pub(super) fn read() -> (Settings, Vec<String>) {
         device: config::device(),
         threads: config::threads(),
         bulk_threads: config::bulk_threads(),
-        memory_limit_mb: config::engine_memory_limit(),
+        memory_limit_mb: config::engine_memory_limit().unwrap_or_else(machine::half_of_memory_mb),
         queue_limit: config::engine_queue_limit(),
         cache_mb: config::cache_size(),
         cache_ttl_s: config::cache_lifetime(),

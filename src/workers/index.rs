@@ -15,6 +15,9 @@ fn run(database: u32) {
     if !worker::connect(c"rag_ext index", database) {
         return;
     }
+    // An index that is built concurrently waits for every older transaction, at its end as well: to give up then would
+    // be to begin anew.
+    worker::wait_for_locks_without_limit();
     match build_all() {
         Ok(()) => shared::worker_idle(None),
         // Somebody uses the table alone, or the extension is gone: it is looked at again.

@@ -5,15 +5,16 @@
 //! Leaves when there is nothing to do, so that an idle database has no connection of ours.
 
 use super::chores::Chores;
+use super::unwritten::Unwritten;
 use super::{attach, merge};
 use crate::config;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, unless_locked};
 use crate::ingest::extract::{Extraction, extract_again};
 use crate::ingest::process::{self, ProcessedDocument};
 use crate::pg::{interrupts, server, shared, worker};
 use crate::storage::collection::Collection;
-use crate::storage::document::StoredDocument;
-use crate::storage::job::{Claim, Requeue};
+use crate::storage::document::{StoredDocument, VersionLock};
+use crate::storage::job::{Claim, Pause, Requeue};
 use crate::storage::{self, Id, attachment, collection, document, job, model_change};
 use pgrx::PgSqlErrorCode as Code;
 use rag_wire::Lane;
@@ -41,8 +42,29 @@ const IDLE_TIME: Duration = Duration::from_millis(500);
 /// Between two looks whether the document at hand is still wanted.
 const CLAIM_LOOK: Duration = Duration::from_secs(1);
 
+/// Time after which a turn is over, though claimed documents are left: they go back to the others of their owner.
+const TURN_TIME: Duration = Duration::from_secs(5);
+
+/// Owners that a worker remembers in a round: beyond that many, turns go by domain.
+const SERVED: usize = 1000;
+
+/// Between two looks of a busy worker for jobs that nobody is at.
+const ORPHAN_LOOK: Duration = Duration::from_secs(5);
+
+/// When an attached table that is due is looked at again while enough workers are at others.
+const FULL_DELAY_S: f64 = 2.0;
+
+/// When a database is looked at again in which a whole table was locked.
+const LOCKED_DELAY: Duration = Duration::from_secs(5);
+
+/// Pause before another look at a document that changed while it was processed.
+const STALE_DELAY_S: f64 = 0.2;
+
 /// Pause after a failure that is not the document's fault.
 const ENGINE_DELAY_S: f64 = 2.0;
+
+/// Longest pause between two tries while the server cannot do its own work.
+const SERVER_DELAY_S: f64 = 60.0;
 
 /// Longest pause before another try.
 const MAX_DELAY_S: f64 = 300.0;
@@ -61,42 +83,58 @@ fn run(database: u32) {
         // extension was dropped meanwhile, there is none.
         return match worker::transaction(storage::is_installed) {
             Ok(false) => shared::worker_found_no_extension(),
+            _ if error.is_about_a_lock() => shared::worker_idle(Some(later(LOCKED_DELAY))),
             _ => report("ingestion stopped", &error),
         };
     }
-    let due = worker::transaction(seconds_until_due).ok().flatten();
-    shared::worker_idle(due.map(|seconds| server::now() + (seconds.max(0.1) * 1e6) as i64));
+    let due = match unless_locked(worker::transaction(seconds_until_due)) {
+        Ok(Some(due)) => due.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.1, 1e6))),
+        Ok(None) => Some(LOCKED_DELAY),
+        Err(_) => None,
+    };
+    shared::worker_idle(due.map(later));
+}
+
+fn later(delay: Duration) -> i64 {
+    server::now().saturating_add(i64::try_from(delay.as_micros()).unwrap_or(i64::MAX))
 }
 
 /// Seconds until a job or an attached table is due.
 fn seconds_until_due() -> Result<Option<f64>> {
-    let due =
-        [job::seconds_until_due()?, attachment::seconds_until_due()?, model_change::seconds_until_due()?];
+    let attached = attachment::seconds_until_due()?;
+    let attached = attached.map(|due| if attach::is_full() { due.max(FULL_DELAY_S) } else { due });
+    let due = [job::seconds_until_due()?, attached, model_change::seconds_until_due()?];
     Ok(due.into_iter().flatten().min_by(f64::total_cmp))
 }
 
 fn work_until_idle() -> Result<()> {
-    let (mut last, mut last_attached) = (0, 0);
-    let mut chores = Chores::new();
+    let mut work = Work {
+        last: 0,
+        served: Vec::new(),
+        last_attached: 0,
+        chores: Chores::new(),
+        unwritten: Unwritten::default(),
+        reclaimed: Instant::now(),
+    };
     let mut idle_since: Option<Instant> = None;
-    worker::transaction(job::reclaim_orphans)?;
+    work.reclaim_orphans()?;
     while !worker::should_stop() {
         worker::reload_configuration();
         shared::look_for_work();
-        if work_once(&mut last, &mut last_attached, &mut chores)? {
+        if work.once()? {
             idle_since = None;
             continue;
         }
         match idle_since {
             // Another worker may have died meanwhile, with documents in its hands.
-            None if worker::transaction(job::reclaim_orphans)? > 0 => continue,
+            None if work.reclaim_orphans()? => continue,
             None => idle_since = Some(Instant::now()),
-            Some(since) if since.elapsed() >= IDLE_TIME => break,
+            Some(since) if since.elapsed() >= IDLE_TIME && work.unwritten.is_empty() => break,
             Some(_) => {}
         }
         worker::wait(IDLE_TIME);
     }
-    Ok(())
+    work.unwritten.give_back()
 }
 
 fn report(what: &str, error: &Error) {
@@ -108,49 +146,90 @@ fn report(what: &str, error: &Error) {
     );
 }
 
-/// Claims and processes some documents of the next domain, or does chores; false if there was nothing to do.
-fn work_once(last: &mut Id, last_attached: &mut Id, chores: &mut Chores) -> Result<bool> {
-    // Cheap beside the engine's work on what it brings, and it keeps searches from missing changed rows.
-    let followed = attach::follow_once(last_attached)?;
-    let claimed = worker::transaction(|| {
-        let Some(turn) = job::next_turn(*last)? else { return Ok(None) };
-        let domain = turn.spent_in;
-        let claims = job::claim(domain, CLAIM)?;
-        Ok(Some((turn.of, domain, claims, collection::of_domain(domain)?)))
-    })?;
-    let Some((of, domain, claims, collection)) = claimed else {
-        return Ok(followed || chores.do_all()?);
-    };
-    *last = of;
-    if let Some(collection) = collection {
-        process_claims(domain, &collection, claims)?;
-    }
-    merge::merge_domain_if_due(domain)?;
-    chores.do_some()?;
-    Ok(true)
+/// What a worker remembers from one turn to the next.
+struct Work {
+    /// The domain whose turn it was last.
+    last: Id,
+    /// The owners who had theirs in this round.
+    served: Vec<String>,
+    /// The attached collection that was followed last.
+    last_attached: Id,
+    chores: Chores,
+    unwritten: Unwritten,
+    /// When jobs that nobody is at were looked for.
+    reclaimed: Instant,
 }
 
-fn process_claims(domain: Id, collection: &Collection, claims: Vec<Claim>) -> Result<()> {
+impl Work {
+    /// Claims and processes some documents of the next domain, or does chores; false if there was nothing to do, or
+    /// nothing that somebody else does not hold.
+    fn once(&mut self) -> Result<bool> {
+        // Cheap beside the engine's work on what it brings, and it keeps searches from missing changed rows.
+        let followed = unless_locked(attach::follow_once(&mut self.last_attached))?.unwrap_or(false);
+        self.unwritten.retry()?;
+        if self.reclaimed.elapsed() >= ORPHAN_LOOK {
+            self.reclaim_orphans()?;
+        }
+        let (last, served) = (self.last, &mut self.served);
+        let claimed = unless_locked(worker::transaction(|| {
+            let Some(turn) = job::next_turn(last, served)? else { return Ok(None) };
+            let domain = turn.spent_in;
+            let claims = job::claim(domain, CLAIM)?;
+            Ok(Some((turn, claims, collection::of_domain(domain)?)))
+        }))?;
+        let Some((turn, claims, collection)) = claimed.flatten() else {
+            return Ok(followed || self.chores.do_all()?);
+        };
+        let domain = turn.spent_in;
+        self.last = turn.of;
+        self.served.push(turn.owner);
+        self.served.truncate(SERVED);
+        if let Some(collection) = collection {
+            process_claims(&Rc::new(collection), claims, &mut self.unwritten)?;
+        }
+        merge::merge_domain_if_due(domain)?;
+        self.chores.do_some()?;
+        Ok(true)
+    }
+
+    /// Puts jobs that nobody is at back into the queue, and lets go of attached tables that nobody is at; true if there
+    /// were such jobs.
+    fn reclaim_orphans(&mut self) -> Result<bool> {
+        self.reclaimed = Instant::now();
+        attach::take_lost()?;
+        let at_hand = self.unwritten.documents();
+        let found = unless_locked(worker::transaction(|| job::reclaim_orphans(&at_hand)))?;
+        Ok(found.is_some_and(|found| found > 0))
+    }
+}
+
+fn process_claims(collection: &Rc<Collection>, claims: Vec<Claim>, unwritten: &mut Unwritten) -> Result<()> {
     let mut batch: Vec<(Claim, ProcessedDocument)> = Vec::new();
-    let mut since = Instant::now();
+    let begun = Instant::now();
+    let mut since = begun;
     for (index, claim) in claims.iter().enumerate() {
+        if index > 0 && begun.elapsed() >= TURN_TIME {
+            give_back(claim, Some(0.0))?;
+            continue;
+        }
         let place = format!("document {} of {}", index + 1, claims.len());
         match process(claim, collection, &place) {
             Outcome::Processed(processed) => batch.push((*claim, *processed)),
             Outcome::Gone => {}
+            Outcome::Busy => give_back(claim, Pause::FOR_A_LOCK)?,
             Outcome::Failed(error) => settle_failure(claim, &error)?,
             Outcome::NotNow => {
-                write_batch(domain, collection, batch)?;
-                return give_back(&claims[index..], 0.0);
+                write_batch(collection, batch, unwritten)?;
+                return claims[index..].iter().try_for_each(|claim| give_back(claim, Pause::exactly(0.0)));
             }
         }
         let chunks: usize = batch.iter().map(|(_, p)| p.chunks()).sum();
         if chunks >= BATCH_CHUNKS || since.elapsed() >= BATCH_TIME {
-            write_batch(domain, collection, std::mem::take(&mut batch))?;
+            write_batch(collection, std::mem::take(&mut batch), unwritten)?;
             since = Instant::now();
         }
     }
-    write_batch(domain, collection, batch)
+    write_batch(collection, batch, unwritten)
 }
 
 /// What came of the engine's part of a document.
@@ -159,6 +238,8 @@ enum Outcome {
     /// It is gone, was changed or cancelled since it was claimed, or wanted nothing but its metadata extracted,
     /// which then is done.
     Gone,
+    /// Somebody else holds it, or its collection.
+    Busy,
     Failed(Error),
     /// The worker is to stop, or its collection is paused.
     NotNow,
@@ -168,14 +249,22 @@ enum Outcome {
 fn process(claim: &Claim, collection: &Collection, place: &str) -> Outcome {
     let loaded = worker::transaction(|| {
         if job::is_paused(claim.domain)? {
-            return Ok(None);
+            return Ok(Err(Outcome::NotNow));
         }
-        document::load(claim.domain, claim.document).map(Some)
+        // What cannot be written is not worth the engine's time.
+        if !model_change::try_lock_model(collection.id)? {
+            return Ok(Err(Outcome::Busy));
+        }
+        match document::lock_version(claim.domain, claim.document, claim.version)? {
+            VersionLock::Held => {}
+            VersionLock::Busy => return Ok(Err(Outcome::Busy)),
+            VersionLock::Changed => return Ok(Err(Outcome::Gone)),
+        }
+        Ok(document::load(claim.domain, claim.document)?.ok_or(Outcome::Gone))
     });
     let loaded: StoredDocument = match loaded {
-        Ok(None) => return Outcome::NotNow,
-        Ok(Some(Some(loaded))) if loaded.version == claim.version => loaded,
-        Ok(Some(_)) => return Outcome::Gone,
+        Ok(Ok(loaded)) => loaded,
+        Ok(Err(outcome)) => return outcome,
         Err(error) => return Outcome::Failed(error),
     };
     if worker::should_stop() {
@@ -207,7 +296,7 @@ fn extract_alone(claim: &Claim) -> Result<bool> {
     match worker::transaction(|| extract_again(claim.domain, claim.document, claim.version))? {
         Extraction::NotAsked => return Ok(false),
         Extraction::Done => {}
-        Extraction::Locked => give_back(std::slice::from_ref(claim), 0.2)?,
+        Extraction::Locked => give_back(claim, Pause::FOR_A_LOCK)?,
     }
     Ok(true)
 }
@@ -232,49 +321,73 @@ fn still_wanted(claim: Claim, is_gone: Rc<Cell<bool>>) -> impl Fn() -> Result<()
 }
 
 /// Writes a batch in one transaction; if that fails, each document in its own, so that one cannot hold up the
-/// others.
-fn write_batch(domain: Id, collection: &Collection, batch: Vec<(Claim, ProcessedDocument)>) -> Result<()> {
+/// others. What somebody else holds is kept, and written later.
+fn write_batch(
+    collection: &Rc<Collection>,
+    batch: Vec<(Claim, ProcessedDocument)>,
+    unwritten: &mut Unwritten,
+) -> Result<()> {
     if batch.is_empty() {
         return Ok(());
     }
     worker::set_activity(&format!("rag_ext: writing {} documents", batch.len()));
-    let left = match write(domain, collection, &batch) {
-        Ok(left) => left,
-        Err(error) if batch.len() == 1 => {
-            settle_failure(&batch[0].0, &error)?;
-            Vec::new()
-        }
-        Err(_) => {
-            let mut left = Vec::new();
-            for one in batch.chunks(1) {
-                match write(domain, collection, one) {
-                    Ok(more) => left.extend(more),
-                    Err(error) => settle_failure(&one[0].0, &error)?,
+    match write(collection, &batch) {
+        Ok(left) => {
+            for (claim, processed) in batch {
+                if left.busy.contains(&claim.document) {
+                    unwritten.keep(collection, claim, processed)?;
+                } else if left.stale.contains(&claim.document) {
+                    // The change has queued its own job.
+                    give_back(&claim, Pause::exactly(STALE_DELAY_S))?;
                 }
             }
-            left
+            Ok(())
         }
-    };
-    // Changed meanwhile: the change has queued its own job. Being changed right now: look again soon.
-    give_back(&left, 0.2)
+        Err(error) if error.is_about_a_lock() => {
+            batch.into_iter().try_for_each(|(claim, processed)| unwritten.keep(collection, claim, processed))
+        }
+        Err(error) if batch.len() == 1 => settle_failure(&batch[0].0, &error),
+        Err(_) => batch.into_iter().try_for_each(|one| write_batch(collection, vec![one], unwritten)),
+    }
 }
 
-/// Writes documents, and returns the claims of those that changed meanwhile or that somebody is changing.
-fn write(domain: Id, collection: &Collection, batch: &[(Claim, ProcessedDocument)]) -> Result<Vec<Claim>> {
+/// Documents that were not written.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    /// They changed meanwhile, or their claim is gone.
+    stale: Vec<Id>,
+    /// Somebody else holds them, their job or their collection.
+    pub(super) busy: Vec<Id>,
+}
+
+/// Writes documents of one domain, as far as nothing has changed and nobody is in the way.
+pub(super) fn write(collection: &Collection, batch: &[(Claim, ProcessedDocument)]) -> Result<Left> {
+    let Some(domain) = batch.first().map(|(claim, _)| claim.domain) else { return Ok(Left::default()) };
     let documents: Vec<Id> = batch.iter().map(|(claim, _)| claim.document).collect();
-    let done = worker::transaction(|| {
+    worker::transaction(|| {
+        let mut left = Left::default();
         let held = job::hold(domain, &documents)?;
+        for (claim, _) in batch.iter().filter(|(claim, _)| !held.contains(&claim.document)) {
+            let is_wanted = job::is_held(claim)?;
+            if is_wanted { &mut left.busy } else { &mut left.stale }.push(claim.document);
+        }
+        if !model_change::try_lock_model(collection.id)? {
+            left.busy.extend(held);
+            return Ok(left);
+        }
         let processed: Vec<&ProcessedDocument> =
             batch.iter().filter(|(claim, _)| held.contains(&claim.document)).map(|(_, p)| p).collect();
-        Ok(process::write(domain, collection, &processed)?.done)
-    })?;
-    Ok(batch.iter().map(|(claim, _)| *claim).filter(|claim| !done.contains(&claim.document)).collect())
+        let written = process::write(domain, collection, &processed)?;
+        left.stale.extend(written.stale);
+        left.busy.extend(written.busy);
+        Ok(left)
+    })
 }
 
-/// Puts documents back into the queue, each in a transaction of its own: whoever cancels many holds many.
-fn give_back(claims: &[Claim], delay_s: f64) -> Result<()> {
-    let requeue = Requeue { delay_s, counts: false, sqlstate: None, error: None };
-    claims.iter().try_for_each(|claim| worker::transaction(|| job::requeue(claim, &requeue)))
+/// Puts a document back into the queue.
+pub(super) fn give_back(claim: &Claim, pause: Pause) -> Result<()> {
+    let requeue = Requeue { pause, counts: false, sqlstate: None, error: None };
+    worker::transaction(|| job::requeue(claim, &requeue))
 }
 
 /// What becomes of a document after a failure.
@@ -286,6 +399,9 @@ enum Verdict {
     Retry(f64),
     /// Another try after so many seconds: it was not the document's fault.
     Wait(f64),
+    /// The server cannot do its own work now, as when the disk is full: not the document's fault either, but every
+    /// try costs as much as the last, so they become rarer.
+    WaitForServer,
 }
 
 fn verdict(error: &Error, tries: i32, max_tries: i32) -> Verdict {
@@ -301,32 +417,47 @@ fn verdict(error: &Error, tries: i32, max_tries: i32) -> Verdict {
         | Code::ERRCODE_INSUFFICIENT_RESOURCES
         | Code::ERRCODE_UNDEFINED_OBJECT
         | Code::ERRCODE_QUERY_CANCELED => Verdict::Wait(ENGINE_DELAY_S),
+        code if is_of_server(code) => Verdict::WaitForServer,
         _ if tries + 1 >= max_tries => Verdict::Failed,
         _ => Verdict::Retry((2.0_f64).powi(tries.min(16)).min(MAX_DELAY_S)),
     }
 }
 
-fn settle_failure(claim: &Claim, error: &Error) -> Result<()> {
+/// Whether an error is about the server and not about what it was asked: insufficient resources (class 53, a full disk
+/// among them), an operator's intervention (57P) or the system below it (58).
+fn is_of_server(code: Code) -> bool {
+    let sqlstate = sqlstate_text(code);
+    ["53", "57P", "58"].iter().any(|class| sqlstate.starts_with(class))
+}
+
+pub(super) fn settle_failure(claim: &Claim, error: &Error) -> Result<()> {
+    if error.is_about_a_lock() {
+        return give_back(claim, Pause::FOR_A_LOCK);
+    }
     let sqlstate = sqlstate_text(error.code);
     let text = error.one_line();
+    let again =
+        |pause: Pause, counts: bool| Requeue { pause, counts, sqlstate: Some(&sqlstate), error: Some(&text) };
     worker::transaction(|| match verdict(error, claim.tries, config::max_tries()) {
         Verdict::Failed => {
-            // In the order of all who change documents.
-            document::lock(claim.domain, claim.document)?;
+            // In the order of all who change documents. It fails once nobody holds it.
+            if document::lock_version(claim.domain, claim.document, claim.version)? == VersionLock::Busy {
+                return job::requeue(
+                    claim,
+                    &Requeue { pause: Pause::FOR_A_LOCK, counts: false, sqlstate: None, error: None },
+                );
+            }
             if job::fail(claim, &sqlstate, &text)? {
                 document::fail(claim.domain, claim.document, claim.version, &text)?;
             }
             Ok(())
         }
-        Verdict::Retry(delay_s) | Verdict::Wait(delay_s) => job::requeue(
-            claim,
-            &Requeue {
-                delay_s,
-                counts: matches!(verdict(error, claim.tries, config::max_tries()), Verdict::Retry(_)),
-                sqlstate: Some(&sqlstate),
-                error: Some(&text),
-            },
-        ),
+        Verdict::Retry(delay_s) => job::requeue(claim, &again(Pause::exactly(delay_s), true)),
+        Verdict::Wait(delay_s) => job::requeue(claim, &again(Pause::exactly(delay_s), false)),
+        Verdict::WaitForServer => {
+            let pause = Pause { least_s: ENGINE_DELAY_S, most_s: SERVER_DELAY_S };
+            job::requeue(claim, &again(pause, false))
+        }
     })
 }
 

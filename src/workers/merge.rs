@@ -5,7 +5,7 @@
 
 use super::ingest::sqlstate_text;
 use crate::config;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, unless_locked};
 use crate::pg::worker;
 use crate::storage::segment::{self, SegmentHeader};
 use crate::storage::{Id, chunk, collection};
@@ -29,9 +29,9 @@ pub(super) fn merge_once() -> Result<bool> {
             log_failure(&error);
             return Ok(false);
         }
-        candidates => candidates?,
+        candidates => unless_locked(candidates)?,
     };
-    for candidate in candidates {
+    for candidate in candidates.unwrap_or_default() {
         if worker::should_stop() {
             return Ok(false);
         }
@@ -50,10 +50,10 @@ pub(crate) fn merge_domain_if_due(domain: Id) -> Result<()> {
     Ok(())
 }
 
-/// Merges a domain. What is wrong with one, such as damage, does not keep others from being merged: it is noted, and
-/// the domain left alone for a while.
+/// Merges a domain; false also while somebody holds what is to be merged. What is wrong with one, such as damage, does
+/// not keep others from being merged: it is noted, and the domain left alone for a while.
 fn merge_domain(domain: Id, has_deleted: bool) -> Result<bool> {
-    match try_merge(domain, has_deleted) {
+    match unless_locked(try_merge(domain, has_deleted)).map(|merged| merged.unwrap_or(false)) {
         Err(error) if !worker::should_stop() => {
             log_failure(&error);
             let sqlstate = sqlstate_text(error.code);

@@ -10,9 +10,11 @@ pub(crate) mod engine_settings;
 mod index;
 mod ingest;
 pub(crate) mod launcher;
+mod machine;
 mod merge;
 mod model_change;
 pub(crate) mod supervisor;
+mod unwritten;
 
 use crate::pg::{shared, worker};
 use pgrx::bgworkers::BgWorkerStartTime;

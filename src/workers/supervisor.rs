@@ -1,14 +1,14 @@
 //! The worker "rag_ext engine": starts the engine, feeds it its settings, passes its log lines on, and starts it
 //! anew when it ends. It never crashes with it, and leaves no process behind when it ends itself.
 
-use crate::config;
-use crate::pg::cache_file::FOLDER;
 use crate::pg::child::{self, Child, Ended};
 use crate::pg::worker::{self, Termination, Woken};
 use crate::pg::{server, shared};
 use crate::workers::engine_settings;
+use crate::{config, engine};
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 use rag_wire::Settings;
+use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
@@ -33,6 +33,9 @@ const LINE_BYTES: usize = 4096;
 /// Most lines passed on per [`LINE_PERIOD`], so that a broken engine does not fill the disk.
 const LINES: u32 = 200;
 const LINE_PERIOD: Duration = Duration::from_secs(10);
+
+/// What the engine and its libraries take for their user's home, in the folder of the cache.
+const HOME: &str = "pg_stat_tmp/rag_ext/home";
 
 /// The engine's process, for the exit callback; 0 if there is none.
 static ENGINE: AtomicI32 = AtomicI32::new(0);
@@ -64,6 +67,8 @@ pub(super) fn run() {
 
 fn at_exit() {
     end_engine();
+    // Nobody listens there any more. An engine that comes next would remove it as well, should it be left.
+    let _ = std::fs::remove_file(engine::SOCKET);
     shared::engine_down(server::now() + micros(worker::RESTART_DELAY));
 }
 
@@ -179,7 +184,7 @@ impl Supervisor {
         if engine.started.elapsed() >= HEALTHY {
             self.delay = FIRST_DELAY;
         }
-        let how = describe(ended.status);
+        let how = describe(ended.status, &engine.settings);
         log(
             PgLogLevel::LOG,
             format!("rag_ext engine (PID {}) {how}; it is started again in {:?}", ended.pid, self.delay),
@@ -266,14 +271,25 @@ impl Engine {
 }
 
 fn spawn(program: &Path, settings: &Settings) -> io::Result<Child> {
-    match DirBuilder::new().mode(0o700).create(FOLDER) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    let mut child = child::spawn(program, &["serve"])?;
+    let home = std::env::current_dir()?.join(HOME);
+    DirBuilder::new().recursive(true).mode(0o700).create(&home)?;
+    let mut child = child::spawn(program, &["serve"], &environment(&home))?;
     // An engine that ends before it reads is told of when it is reaped.
     let _ = send_settings(&mut child.input, settings);
     Ok(child)
+}
+
+/// All that the engine finds in its environment. The libraries in it keep caches and temporary files where these
+/// names say, and look into the home of the server's user where they say nothing.
+fn environment(home: &Path) -> Vec<(&'static str, OsString)> {
+    let mut environment = vec![
+        ("LC_ALL", "C.UTF-8".into()),
+        // ONNX Runtime reads it while it is loaded, before its interface can be told the same.
+        ("ORT_DISABLE_TELEMETRY", "1".into()),
+    ];
+    let folders = ["HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
+    environment.extend(folders.map(|name| (name, home.as_os_str().to_owned())));
+    environment
 }
 
 fn send_settings(to: &mut File, settings: &Settings) -> io::Result<()> {
@@ -290,8 +306,15 @@ fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX / 2)
 }
 
-fn describe(status: ExitStatus) -> String {
+fn describe(status: ExitStatus, settings: &Settings) -> String {
     match (status.signal(), status.code()) {
+        (_, Some(rag_wire::OVER_MEMORY_LIMIT)) => format!(
+            "ended itself, for it held more memory than rag_ext.engine_memory_limit allows, {} MB",
+            settings.memory_limit_mb
+        ),
+        (Some(libc::SIGKILL), _) => {
+            "was killed (signal 9), by somebody or for want of memory on this machine".to_owned()
+        }
         (Some(signal), _) => format!("was terminated by signal {signal}"),
         (_, Some(code)) => format!("exited with status {code}"),
         _ => "ended".to_owned(),

@@ -47,6 +47,7 @@ pub struct Builder {
     name: String,
     preload: bool,
     pid_1: bool,
+    offline: bool,
     settings: String,
 }
 
@@ -72,10 +73,18 @@ impl Builder {
         self
     }
 
+    /// Runs the server in a network namespace of its own, in which nothing can be reached.
+    #[must_use]
+    pub fn offline(mut self) -> Self {
+        self.offline = true;
+        self
+    }
+
     /// Makes the cluster and starts it.
     pub fn start(self) -> Cluster {
         let installation = Installation::from_env();
-        let cluster = Cluster::empty(installation, &self.name, self.pid_1);
+        let mut cluster = Cluster::empty(installation, &self.name, self.pid_1);
+        cluster.offline = self.offline;
         cluster.call(
             cluster
                 .installation
@@ -109,6 +118,7 @@ pub struct Cluster {
     folder: PathBuf,
     data: PathBuf,
     pid_1: bool,
+    offline: bool,
     server: Mutex<Option<Child>>,
     guardian: Mutex<Guardian>,
 }
@@ -116,7 +126,7 @@ pub struct Cluster {
 impl Cluster {
     /// Begins to describe a cluster.
     pub fn builder(name: &str) -> Builder {
-        Builder { name: name.into(), preload: true, pid_1: false, settings: String::new() }
+        Builder { name: name.into(), preload: true, pid_1: false, offline: false, settings: String::new() }
     }
 
     fn empty(installation: Installation, name: &str, pid_1: bool) -> Self {
@@ -132,6 +142,7 @@ impl Cluster {
             data: folder.join("data"),
             folder,
             pid_1,
+            offline: false,
             server: Mutex::new(None),
             guardian: Mutex::new(guardian),
         };
@@ -159,10 +170,10 @@ impl Cluster {
         let mut server = self.server.lock().unwrap();
         assert!(server.is_none(), "{} runs already", self.name);
         let log = OpenOptions::new().create(true).append(true).open(self.log_path()).unwrap();
-        let mut command = if self.pid_1 {
-            self.installation.server_as_pid_1()
-        } else {
-            self.installation.command("postgres")
+        let mut command = match (self.pid_1, self.offline) {
+            (true, _) => self.installation.server_as_pid_1(),
+            (false, true) => self.installation.server_offline(),
+            (false, false) => self.installation.command("postgres"),
         };
         command.arg("-D").arg(&self.data).arg("-p").arg(PORT.to_string()).arg("-k").arg(&self.folder);
         let mut child = command

@@ -53,11 +53,30 @@ impl Installation {
 
     /// The server as PID 1 of a PID namespace, as in a container.
     pub(crate) fn server_as_pid_1(&self) -> Command {
+        self.server_in_namespaces(&["--pid", "--fork", "--mount-proc", "--kill-child"], &[])
+    }
+
+    /// The server in a network of its own, in which nothing can be reached. Where this process is root, the home of
+    /// the server's user is empty and the server's alone.
+    pub(crate) fn server_offline(&self) -> Command {
+        let home = self.server_home().display().to_string();
+        match self.server_user {
+            Some(_) => self.server_in_namespaces(
+                &["--net", "--mount"],
+                &["sh", "-c", "{ [ ! -d \"$0\" ] || mount -t tmpfs tmpfs \"$0\"; } && exec \"$@\"", &home],
+            ),
+            None => self.server_in_namespaces(&["--net"], &[]),
+        }
+    }
+
+    /// The server by way of `unshare` with these options and of another program, if one is named.
+    fn server_in_namespaces(&self, options: &[&str], by_way_of: &[&str]) -> Command {
         let mut command = Command::new("unshare");
         clean(&mut command);
-        command.args(["--pid", "--fork", "--mount-proc", "--kill-child"]);
+        command.args(options);
         match self.server_user {
             Some((uid, gid)) => {
+                command.args(by_way_of);
                 command.arg("setpriv").arg(format!("--reuid={uid}")).arg(format!("--regid={gid}"));
                 command.arg("--clear-groups");
             }
@@ -67,6 +86,15 @@ impl Installation {
         }
         command.arg(self.bin.join("postgres"));
         command
+    }
+
+    /// Home folder of the user who runs servers.
+    pub fn server_home(&self) -> PathBuf {
+        let uid = self.server_user.map_or_else(|| rustix::process::geteuid().as_raw(), |(uid, _)| uid);
+        let passwd = std::fs::read_to_string("/etc/passwd").unwrap();
+        let fields = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
+        let of_user = fields.filter(|fields| fields.get(2) == Some(&uid.to_string().as_str()));
+        of_user.map(|fields| PathBuf::from(fields[5])).next().expect("the server's user in /etc/passwd")
     }
 
     /// Gives a file or folder to the server's user.

@@ -4,6 +4,8 @@
 
 #[path = "attach/copies.rs"]
 mod copies;
+#[path = "attach/endless.rs"]
+mod endless;
 #[path = "attach/following.rs"]
 mod following;
 #[path = "attach/leaks.rs"]

@@ -9,6 +9,8 @@ mod copies;
 mod crash;
 #[path = "consistency/repair.rs"]
 mod repair;
+#[path = "consistency/rewind.rs"]
+mod rewind;
 #[path = "consistency/snapshots.rs"]
 mod snapshots;
 

@@ -8,6 +8,8 @@ mod cancelling;
 mod chat;
 #[path = "engine/dying.rs"]
 mod dying;
+#[path = "engine/offline.rs"]
+mod offline;
 #[path = "engine/settings.rs"]
 mod settings;
 

@@ -52,7 +52,7 @@ fn assert_spans_are_exact(session: &mut Session) {
     assert!(gaps.is_empty(), "{gaps:?}");
     let vectors = session.rows(
         "SELECT c.id, count(e.chunk_id) FROM rag.chunk c
-         LEFT JOIN rag.embedding e ON e.domain_id = c.domain_id AND e.chunk_id = c.id
+         LEFT JOIN rag_vectors(ARRAY(SELECT id FROM rag.chunk)) e ON e.chunk_id = c.id
          GROUP BY c.id HAVING count(e.chunk_id) <> 1",
     );
     assert!(vectors.is_empty(), "chunks without their one vector: {vectors:?}");

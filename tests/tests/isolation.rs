@@ -16,12 +16,17 @@ mod ranking;
 mod roles;
 #[path = "isolation/sharing.rs"]
 mod sharing;
+#[path = "isolation/side_channels.rs"]
+mod side_channels;
 #[path = "isolation/tricks.rs"]
 mod tricks;
 #[path = "isolation/writing.rs"]
 mod writing;
 
 use rag_tests::Session;
+
+/// The vectors that the caller can get at; rag.embedding itself is not for him.
+const VECTORS: &str = "rag_vectors(ARRAY(SELECT id FROM rag.chunk))";
 
 /// Owners of what a search for a word that every document holds brings.
 fn owners_found(session: &mut Session) -> Vec<String> {

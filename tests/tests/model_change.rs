@@ -47,8 +47,7 @@ fn a_collection_switches_to_another_model_and_is_searchable_all_the_while() {
     ann.run("SELECT rag_wait()");
     assert_ne!(ann.column(scores), before, "another model scores otherwise");
     let missing = "SELECT count(*) FROM rag.chunk c WHERE NOT EXISTS (
-                       SELECT FROM rag.embedding e JOIN rag.space s ON s.id = e.space_id
-                       WHERE e.chunk_id = c.id AND s.model = 'all-MiniLM-L6-v2')";
+                       SELECT FROM rag_vectors(ARRAY[c.id]) v WHERE v.model = 'all-MiniLM-L6-v2')";
     assert_eq!(ann.count(missing), 0);
     let found = "SELECT uri FROM rag_search('Who keeps the lighthouse?', 1, mode => 'vector')";
     assert_eq!(ann.column(found), ["late"]);
@@ -78,8 +77,8 @@ fn chunks_too_long_for_the_new_model_are_cut_anew() {
     ann.run("SELECT rag_wait()");
     assert!(ann.count("SELECT max(tokens) FROM rag.chunk") < 256);
     assert_eq!(ann.count("SELECT count(*) FROM rag.failed_job"), 0);
-    let covered = "SELECT count(*) FROM rag.chunk c JOIN rag.embedding e ON e.chunk_id = c.id
-                   JOIN rag.space s ON s.id = e.space_id WHERE s.model = 'all-MiniLM-L6-v2'";
+    let covered =
+        "SELECT count(*) FROM rag_vectors(ARRAY(SELECT id FROM rag.chunk)) WHERE model = 'all-MiniLM-L6-v2'";
     assert_eq!(ann.count(covered), ann.count("SELECT count(*) FROM rag.chunk"));
 }
 

@@ -121,6 +121,7 @@ fn every_object_of_the_extension_says_what_it_is() {
 
     let expected = [
         "rag_accept",
+        "rag_add_policy",
         "rag_alter_collection",
         "rag_answer",
         "rag_answer_text",
@@ -133,6 +134,7 @@ fn every_object_of_the_extension_says_what_it_is() {
         "rag_detach",
         "rag_disable",
         "rag_drop_collection",
+        "rag_drop_policy",
         "rag_embed",
         "rag_enable",
         "rag_extract_metadata",
@@ -142,10 +144,12 @@ fn every_object_of_the_extension_says_what_it_is() {
         "rag_ingest_file",
         "rag_parse",
         "rag_pause",
+        "rag_record_policy",
         "rag_reextract",
         "rag_register_gateway",
         "rag_rerank",
         "rag_rerank_chunks",
+        "rag_restore_policies",
         "rag_resume",
         "rag_retry",
         "rag_revoke",
@@ -153,6 +157,8 @@ fn every_object_of_the_extension_says_what_it_is() {
         "rag_set_priority",
         "rag_status",
         "rag_unregister_gateway",
+        "rag_vectors",
+        "rag_verify",
         "rag_wait",
     ];
     let functions = admin.column(

@@ -11,16 +11,17 @@ use std::path::{Path, PathBuf};
 const LONGEST_FILE: usize = 500;
 
 /// Who may use whom inside the extension; a layer may always use itself, `config` and `error`.
-const LAYERS: [(&str, &[&str]); 9] = [
+const LAYERS: [(&str, &[&str]); 10] = [
     ("pg", &[]),
     ("storage", &["pg"]),
     ("engine", &["pg"]),
     ("ingest", &["engine", "storage", "pg"]),
     ("attach", &["ingest", "storage", "pg"]),
-    ("search", &["attach", "ingest", "engine", "storage", "pg"]),
+    ("rights", &["attach", "storage", "pg"]),
+    ("search", &["rights", "attach", "ingest", "engine", "storage", "pg"]),
     ("answer", &["search", "engine", "storage", "pg"]),
     ("workers", &["attach", "search", "ingest", "engine", "storage", "pg"]),
-    ("api", &["workers", "attach", "answer", "search", "ingest", "engine", "storage", "pg"]),
+    ("api", &["workers", "rights", "attach", "answer", "search", "ingest", "engine", "storage", "pg"]),
 ];
 
 /// Which crates of the workspace each pure crate may know.

@@ -8,6 +8,8 @@ mod cancelling;
 mod databases;
 #[path = "work/dropping.rs"]
 mod dropping;
+#[path = "work/holding.rs"]
+mod holding;
 #[path = "work/indexing.rs"]
 mod indexing;
 #[path = "work/ordering.rs"]

@@ -117,6 +117,30 @@ fn a_busy_worker_gets_a_second_but_no_third() {
 }
 
 #[test]
+fn so_many_workers_follow_attached_tables_and_one_per_owner() {
+    let mut scene = Scene::new();
+    scene.request(7);
+    let one = scene.start(7);
+    scene.now += SECOND;
+    let two = scene.start(7);
+    assert!(scene.queue.begin_following(one, 1));
+    assert!(!scene.queue.begin_following(two, 1));
+    scene.queue.end_following(one);
+    assert!(scene.queue.begin_following(two, 1));
+
+    assert!(scene.queue.begin_following(one, 2));
+    assert!(scene.queue.followed_by_others(one).is_empty(), "the other one has not chosen yet");
+    assert!(scene.queue.take_owner(two, 10));
+    assert_eq!(scene.queue.followed_by_others(one), [10]);
+    assert!(!scene.queue.take_owner(one, 10));
+    assert!(scene.queue.take_owner(one, 11));
+    // A worker that ends follows nothing.
+    scene.leave_idle(two);
+    assert!(scene.queue.followed_by_others(one).is_empty());
+    assert!(scene.queue.take_owner(one, 10));
+}
+
+#[test]
 fn a_long_job_does_not_start_workers_over_and_over() {
     let mut scene = Scene::new();
     scene.request(7);

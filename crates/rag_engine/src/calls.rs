@@ -6,9 +6,9 @@ use crate::endpoint;
 use crate::engine::Engine;
 use crate::failure::{Explain, deadline_passed, failure, internal};
 use crate::model::folder::{Endpoint, ModelFolder, Source};
-use crate::model::tokenizer::Tokenizer;
+use crate::model::tokenizer::{PIECE_BYTES, Tokenizer};
 use crate::model::{Model, Row};
-use crate::parse::{self, Waiter};
+use crate::parse::{self, Permit, Waiter};
 use crate::principal::PrincipalKey;
 use crate::remote;
 use crate::scheduler::Job;
@@ -25,6 +25,9 @@ use std::time::{Duration, Instant};
 
 /// Most bytes of one text to embed, or of a query: far beyond any model's limit, so that none costs much to refuse.
 const MAX_TEXT_BYTES: usize = 1 << 20;
+
+/// From so many bytes on, documents are prepared one after the other.
+const LARGE_DOCUMENT_BYTES: u64 = 4 << 20;
 
 /// Why there is no reply.
 #[derive(Debug)]
@@ -61,12 +64,16 @@ pub(crate) fn answer(engine: &Arc<Engine>, request: Request, client: BorrowedFd<
         Call::Rerank { model, query, passages } => {
             rerank(engine, &caller, model.as_deref(), &query, &passages)
         }
-        Call::Prepare(prepare) => with_document_permit(engine, &caller, |waiter| {
-            parse::prepare(&engine.models, &engine.settings().parse, prepare, waiter).map(Reply::Prepared)
+        Call::Prepare(prepare) => with_document_permit(engine, &caller, prepare.content.bytes(), |waiter| {
+            parse::prepare(&engine.models, &engine.settings().parse, &engine.parsing, prepare, waiter)
+                .map(Reply::Prepared)
         }),
-        Call::Parse { content, media_type } => with_document_permit(engine, &caller, |waiter| {
-            parse::parse_document(&engine.settings().parse, content, media_type, waiter).map(Reply::Parsed)
-        }),
+        Call::Parse { content, media_type } => {
+            with_document_permit(engine, &caller, content.bytes(), |waiter| {
+                parse::parse_document(&engine.settings().parse, &engine.parsing, content, media_type, waiter)
+                    .map(Reply::Parsed)
+            })
+        }
         Call::Chat(request) => complete(engine, &caller, request),
     };
     match reply {
@@ -99,9 +106,11 @@ fn embed(
     let cache_key = |text: &str| {
         engine.key.question("embed", caller.principal, &[folder.name.as_bytes(), text.as_bytes()])
     };
+    texts.iter().enumerate().try_for_each(|(number, text)| check_length("text", number, text))?;
+    let longest = texts.iter().map(String::len).max().unwrap_or(0);
+    let place = place_for_text(engine, caller, longest)?;
     let mut rows = Rows::default();
     for (number, text) in texts.iter().enumerate() {
-        check_length("text", number, text)?;
         if role == TextRole::Query
             && let Some(Value::Vector(vector)) = engine.cached(&cache_key(text))
         {
@@ -110,6 +119,7 @@ fn embed(
             rows.wanted(text, || encode(folder, tokenizer, &format!("{prefix}{text}"), number))?;
         }
     }
+    drop(place);
     let vectors = match &folder.source {
         Source::Graph(_) => {
             let model = engine.models.model(Some(&folder.name), ModelKind::Embedding, caller.deadline)?;
@@ -193,17 +203,22 @@ fn rerank(
         let parts = [model.folder.name.as_bytes(), query.as_bytes(), passage.as_bytes()];
         engine.key.question("rerank", caller.principal, &parts)
     };
+    let (tokenizer, most) = (&model.tokenizer, model.folder.max_tokens);
+    let unreadable = |e: String| not_encodable(&model.folder.name, &e);
+    let longest = passages.iter().map(String::len).fold(query.len(), usize::max);
+    let place = place_for_text(engine, caller, longest)?;
+    // What is beyond the model's limit is cut off anyhow.
+    let start = tokenizer.beginning(query, most).map_err(unreadable)?;
+    let encode = |passage: &str| tokenizer.encode_pair(start, tokenizer.beginning(passage, most)?);
     let mut rows = Rows::default();
     for passage in passages {
         if let Some(Value::Score(score)) = engine.cached(&cache_key(passage)) {
             rows.found(vec![score]);
         } else {
-            rows.wanted(passage, || {
-                let start = beginning(passage);
-                model.tokenizer.encode_pair(query, start).map_err(|e| not_encodable(&model.folder.name, &e))
-            })?;
+            rows.wanted(passage, || encode(passage).map_err(unreadable))?;
         }
     }
+    drop(place);
     let results = rows.results(|inputs| run(engine, caller, &model, true, inputs))?;
     let scores: Vec<f32> = results.iter().filter_map(|logits| logits.first().copied()).collect();
     for (passage, score) in passages.iter().zip(&scores) {
@@ -212,19 +227,34 @@ fn rerank(
     Ok(Reply::Scores { model: model.folder.name.clone(), scores })
 }
 
+/// The one place for large texts, if this is one: what tokenising it takes of memory is then taken once.
+fn place_for_text<'a>(
+    engine: &'a Engine,
+    caller: &Caller<'_>,
+    bytes: usize,
+) -> Result<Option<Permit<'a>>, NoReply> {
+    let waiter = Waiter { client: caller.client, deadline: caller.deadline };
+    let limit = engine.settings().queue_limit as usize;
+    (bytes > PIECE_BYTES).then(|| engine.large_texts.take(limit, &waiter)).transpose()
+}
+
 /// Does something with a document while few enough others are in work.
 fn with_document_permit(
     engine: &Arc<Engine>,
     caller: &Caller<'_>,
+    bytes: u64,
     work: impl FnOnce(&Waiter<'_>) -> Result<Reply, NoReply>,
 ) -> Result<Reply, NoReply> {
     refuse_bulk_when_short(engine, caller)?;
     let waiter = Waiter { client: caller.client, deadline: caller.deadline };
-    let permits = match caller.lane {
-        Lane::Interactive => &engine.interactive_documents,
-        Lane::Bulk => &engine.bulk_documents,
+    let (permits, large) = match caller.lane {
+        Lane::Interactive => (&engine.interactive_documents, &engine.large_interactive_documents),
+        Lane::Bulk => (&engine.bulk_documents, &engine.large_bulk_documents),
     };
-    let _permit = permits.take(engine.settings().queue_limit as usize, &waiter)?;
+    let limit = engine.settings().queue_limit as usize;
+    // First, so that whoever waits for it keeps no other from work.
+    let _large = (bytes > LARGE_DOCUMENT_BYTES).then(|| large.take(limit, &waiter)).transpose()?;
+    let _permit = permits.take(limit, &waiter)?;
     work(&waiter)
 }
 
@@ -336,18 +366,23 @@ fn refuse_bulk_when_short(engine: &Engine, caller: &Caller<'_>) -> Result<(), Fa
     Err(failure(FailureCode::QueueFull, message).hint("Raise rag_ext.engine_memory_limit."))
 }
 
-/// A text with its prefix, and its tokens; refused if they are more than the model takes.
+/// A text with its prefix, and its tokens; refused if they are more than the model takes, which is known of a long text
+/// from its beginning.
 fn encode(
     folder: &ModelFolder,
     tokenizer: &Tokenizer,
     text: &str,
     number: usize,
 ) -> Result<(String, Row), Failure> {
-    let row = tokenizer.encode(text).map_err(|e| not_encodable(&folder.name, &e))?;
-    let (tokens, limit, name) = (row.ids.len(), folder.max_tokens, &folder.name);
-    if tokens <= limit {
+    let (limit, name) = (folder.max_tokens, &folder.name);
+    let unreadable = |e: String| not_encodable(name, &e);
+    let start = tokenizer.beginning(text, limit + 1).map_err(unreadable)?;
+    let row = tokenizer.encode(start).map_err(unreadable)?;
+    let is_whole = start.len() == text.len();
+    if is_whole && row.ids.len() <= limit {
         return Ok((text.to_owned(), row));
     }
+    let tokens = if is_whole { row.ids.len().to_string() } else { format!("more than {limit}") };
     Err(failure(
         FailureCode::LimitExceeded,
         format!("text {} has {tokens} tokens, model \"{name}\" takes {limit}", number + 1),
@@ -366,9 +401,4 @@ fn check_length(what: &str, number: usize, text: &str) -> Result<(), Failure> {
     }
     let message = format!("{what} {} has {} bytes, the limit is {MAX_TEXT_BYTES}", number + 1, text.len());
     Err(failure(FailureCode::LimitExceeded, message))
-}
-
-/// As much of a passage as could matter to any model.
-fn beginning(passage: &str) -> &str {
-    &passage[..passage.floor_char_boundary(MAX_TEXT_BYTES)]
 }

@@ -13,8 +13,12 @@ const MAX_ANSWER_BYTES: u64 = 1 << 20;
 /// Whether a chat endpoint is configured and allowed, in words. Asks no name server.
 pub(crate) fn summary(settings: &Settings) -> Result<String, String> {
     let endpoint = settings.chat.as_ref().ok_or("no chat endpoint is configured")?;
-    let target = Target::read(&CHAT, &endpoint.url).map_err(|failure| failure.message)?;
-    target.expect_allowed(settings.allow_remote).map_err(|failure| failure.message)?;
+    let in_words = |failure: Failure| match failure.detail {
+        Some(detail) => format!("{}: {detail}", failure.message),
+        None => failure.message,
+    };
+    let target = Target::read(&CHAT, &endpoint.url).map_err(in_words)?;
+    target.expect_allowed(settings.allow_remote).map_err(in_words)?;
     Ok(format!("{} at {}", endpoint.model, target.shown()))
 }
 

@@ -5,7 +5,7 @@ use crate::chat;
 use crate::device::{self, Choice};
 use crate::log;
 use crate::model::{Registry, runtime};
-use crate::parse::{self, Permits};
+use crate::parse::{self, Company, Permits};
 use crate::principal::StartKey;
 use crate::process;
 use crate::scheduler::Scheduler;
@@ -37,6 +37,12 @@ pub(crate) struct Engine {
     pub(crate) counters: Arc<Counters>,
     pub(crate) interactive_documents: Permits,
     pub(crate) bulk_documents: Permits,
+    /// One large document of each lane at a time, and one large text: together they would take much memory.
+    pub(crate) large_interactive_documents: Permits,
+    pub(crate) large_bulk_documents: Permits,
+    pub(crate) large_texts: Permits,
+    /// Parse children under way.
+    pub(crate) parsing: Company,
     /// Requests to chat and embeddings endpoints under way.
     pub(crate) endpoint_requests: AtomicUsize,
     cache: Mutex<Cache>,
@@ -77,6 +83,10 @@ impl Engine {
             counters,
             interactive_documents: Permits::new(threads),
             bulk_documents: Permits::new(bulk),
+            large_interactive_documents: Permits::new(1),
+            large_bulk_documents: Permits::new(1),
+            large_texts: Permits::new(1),
+            parsing: Company::default(),
             endpoint_requests: AtomicUsize::new(0),
             cache: Mutex::new(cache),
             sandbox: Mutex::new("not tested yet".into()),
@@ -155,7 +165,7 @@ impl Engine {
     /// Looks after memory and caches, once a second or so.
     ///
     /// From 90 % of the limit on the caches are emptied and bulk work is refused. Above the limit the process ends
-    /// with status 1, to be started anew: ONNX Runtime's arenas give nothing back.
+    /// with [`rag_wire::OVER_MEMORY_LIMIT`], to be started anew: ONNX Runtime's arenas give nothing back.
     pub(crate) fn keep_house(&self) {
         self.cache().expire(Instant::now());
         let limit = u64::from(self.settings().memory_limit_mb) << 20;
@@ -178,7 +188,7 @@ impl Engine {
                 resident >> 20,
                 limit >> 20
             ));
-            process::exit_now(1);
+            process::exit_now(rag_wire::OVER_MEMORY_LIMIT);
         }
     }
 
@@ -208,7 +218,14 @@ impl Engine {
     }
 
     fn queued(&self) -> usize {
-        self.scheduler.queued() + self.interactive_documents.waiting() + self.bulk_documents.waiting()
+        let permits = [
+            &self.interactive_documents,
+            &self.bulk_documents,
+            &self.large_interactive_documents,
+            &self.large_bulk_documents,
+            &self.large_texts,
+        ];
+        self.scheduler.queued() + permits.map(Permits::waiting).iter().sum::<usize>()
     }
 
     fn cache(&self) -> MutexGuard<'_, Cache> {

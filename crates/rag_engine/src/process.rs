@@ -31,6 +31,7 @@ pub(crate) fn exit_now(status: i32) -> ! {
 /// that is already gone ends the process with status 0.
 pub(crate) fn detach() {
     close_inherited();
+    forbid_telemetry();
     umask(Mode::from_bits_truncate(0o077));
     note("descriptor limit", raise_descriptor_limit());
     hide_panics();
@@ -50,6 +51,14 @@ pub(crate) fn detach() {
     note("oom_score_adj", std::fs::write("/proc/self/oom_score_adj", OOM_SCORE));
     // Last: it takes the files under /proc away from a process that is not root.
     note("no core dumps", prctl::set_dumpable(false));
+}
+
+/// ONNX Runtime asks for its collector's address as soon as it is loaded, unless it finds this name. The supervisor
+/// sets it; whoever starts the engine in another way need not know of it.
+#[allow(unsafe_code)]
+fn forbid_telemetry() {
+    // SAFETY: there is one thread, as `detach` demands, so nobody reads the environment meanwhile.
+    unsafe { std::env::set_var("ORT_DISABLE_TELEMETRY", "1") };
 }
 
 /// Makes the termination signals end the process with status 0.

@@ -4,7 +4,7 @@
 //! cut and counted here, so that the other side has nothing to cut off.
 
 use crate::endpoint::{self, EMBEDDINGS, Said, Target, Terms};
-use crate::failure::failure;
+use crate::failure::{Explain, failure};
 use crate::model::folder::{Endpoint, ModelFolder};
 use rag_wire::{Failure, FailureCode, read_api_key};
 use serde::Deserialize;
@@ -87,11 +87,12 @@ fn read(target: &Target, bytes: &[u8], texts: usize, dimension: usize) -> Result
     for item in answer.data {
         if item.embedding.len() != dimension {
             let message = format!(
-                "the embeddings endpoint at {} gives {} numbers per text, not {dimension}",
-                target.shown(),
+                "the embeddings endpoint gives {} numbers per text, not {dimension}",
                 item.embedding.len()
             );
-            return Err(failure(FailureCode::NotLoaded, message));
+            return Err(
+                failure(FailureCode::NotLoaded, message).detail(format!("It is at {}.", target.shown()))
+            );
         }
         let length = item.embedding.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
         if !(length.is_finite() && length > 0.0) {

@@ -195,7 +195,7 @@ impl Session {
                 "SELECT d.uri, d.id::text, d.sha256 FROM rag.document d
                  JOIN rag.domain m ON m.id = d.domain_id JOIN rag.collection c ON c.id = m.collection_id
                  WHERE d.uri = ANY ($1) AND c.name = $2 AND ($3::text IS NULL OR c.owner = $3)
-                   AND d.domain_id IN (SELECT rag.writable_domains()) AND d.owner IN (rag.current_owner(), c.owner)",
+                   AND d.domain_id = ANY (rag.writable_domain_ids()) AND d.owner IN (rag.current_owner(), c.owner)",
                 &[&uris, &bare, &owner],
             )
             .map_err(Failure::of)?;

@@ -14,4 +14,4 @@ pub use message::*;
 pub use settings::*;
 
 /// Version of the messages; both sides must agree on it before anything else is said.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;

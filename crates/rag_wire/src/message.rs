@@ -115,6 +115,16 @@ pub enum Content {
     Bytes(#[serde(with = "serde_bytes")] Vec<u8>),
 }
 
+impl Content {
+    /// Its size in bytes.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Text(text) => text.len() as u64,
+            Self::Bytes(bytes) => bytes.len() as u64,
+        }
+    }
+}
+
 /// A chat request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Chat {
@@ -226,6 +236,9 @@ pub enum FailureCode {
     Provider,
     /// XX000: a bug.
     Internal,
+    /// 38000: what parses the document was killed from outside, by the kernel for want of memory or by somebody. Another
+    /// try may succeed.
+    Killed,
 }
 
 /// A model folder that was found.

@@ -4,6 +4,9 @@
 use serde::{Deserialize, Serialize};
 use std::io::Read;
 
+/// Exit status of an engine that held more memory than [`Settings::memory_limit_mb`].
+pub const OVER_MEMORY_LIMIT: i32 = 3;
+
 /// Longest API key, in bytes.
 pub const MAX_KEY_BYTES: u64 = 16 * 1024;
 

@@ -103,6 +103,7 @@ fn failure() -> impl Strategy<Value = Failure> {
         Just(FailureCode::NotAllowed),
         Just(FailureCode::Provider),
         Just(FailureCode::Internal),
+        Just(FailureCode::Killed),
     ];
     (code, text(), prop::option::of(text()), prop::option::of(text()))
         .prop_map(|(code, message, detail, hint)| Failure { code, message, detail, hint })

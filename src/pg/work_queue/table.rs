@@ -42,6 +42,8 @@ pub(super) struct Worker {
     pub(super) leave: bool,
     pub(super) started: i64,
     pub(super) busy_since: i64,
+    /// The role whose attached tables it is at; 0: it is at none.
+    pub(super) follows: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,6 +80,7 @@ pub(super) const NO_WORKER: Worker = Worker {
     leave: false,
     started: 0,
     busy_since: 0,
+    follows: 0,
 };
 
 impl Worker {

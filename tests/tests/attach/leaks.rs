@@ -183,3 +183,36 @@ fn rows_that_pass_their_uris_on_are_followed() {
     settle(&mut owner, "links");
     assert_eq!(owner.count(wrong), 0);
 }
+
+#[test]
+fn what_one_role_may_see_is_not_remembered_for_the_next() {
+    let database = Database::new("remembered");
+    let (mut owner, reader, ann) = owner_and_reader(&database);
+    let mut admin = database.admin();
+    let bob = database.role_name("bob");
+    drop(reader);
+    // An expression that PL/pgSQL keeps until the transaction ends.
+    admin.run(
+        "CREATE FUNCTION sees(domain uuid, document uuid) RETURNS boolean LANGUAGE plpgsql AS
+             $$ BEGIN RETURN rag.row_visible(domain, document); END $$;
+         CREATE FUNCTION reads(collection uuid) RETURNS boolean LANGUAGE plpgsql AS
+             $$ BEGIN RETURN rag.source_readable(collection); END $$;
+         GRANT EXECUTE ON FUNCTION sees, reads TO public",
+    );
+    let row =
+        admin.value("SELECT format('%L, %L', domain_id, document_id) FROM rag.attached_row WHERE key = '1'");
+    let collection = admin.value("SELECT quote_literal(collection_id) FROM rag.attachment");
+    for question in [format!("SELECT sees({row})"), format!("SELECT reads({collection})")] {
+        admin.run(&format!("BEGIN; SET LOCAL ROLE {ann}"));
+        assert!(admin.holds(&question), "{question}");
+        admin.run(&format!("SET LOCAL ROLE {bob}"));
+        assert!(!admin.holds(&question), "{question}");
+        admin.run(&format!("SET LOCAL ROLE {ann}"));
+        assert!(admin.holds(&question), "{question}");
+        admin.run("COMMIT");
+    }
+    // Nor from one statement to the next.
+    owner.run(&format!(
+        "BEGIN; DO $$ BEGIN ASSERT sees({row}); DELETE FROM notes; ASSERT NOT sees({row}); END $$; ROLLBACK"
+    ));
+}

@@ -54,8 +54,9 @@ fn a_reader_sees_rows_by_the_tables_own_policies_and_only_when_he_names_it() {
     assert_eq!(found(&mut owner, &ann).len(), 2);
     reader.run(&format!("SELECT rag_accept('role:{ann}', 'notes')"));
     assert_eq!(reader.column("SELECT content FROM rag_search('rope')"), ["The rope bridge hangs high."]);
-    for table in ["document", "chunk", "section", "embedding", "attached_row"] {
-        assert_eq!(reader.count(&format!("SELECT count(*) FROM rag.{table}")), 1, "rag.{table}");
+    let vectors = "rag_vectors(ARRAY(SELECT id FROM rag.chunk))";
+    for table in ["rag.document", "rag.chunk", "rag.section", "rag.attached_row", vectors] {
+        assert_eq!(reader.count(&format!("SELECT count(*) FROM {table}")), 1, "{table}");
     }
     for table in ["segment", "tombstone", "attached_change"] {
         assert_eq!(reader.count(&format!("SELECT count(*) FROM rag.{table}")), 0, "rag.{table}");
@@ -216,6 +217,48 @@ fn code_of_the_tables_owner_never_runs_with_anybody_elses_rights() {
     assert!(indexed(&mut owner, "notes").contains(&"A rope after the swap.".to_owned()));
     assert!(!indexed(&mut owner, "notes").contains(&"The rope is a view.".to_owned()));
     assert!(admin.column(runners).iter().all(|who| *who == ann));
+}
+
+#[test]
+fn policies_of_anothers_table_run_restricted_and_cannot_change_who_asks() {
+    let database = Database::new("restricted");
+    let (mut owner, _, ann) = owner_and_reader(&database);
+    let mut admin = database.admin();
+    let gateway = database.gateway("gateway");
+    admin.run("CREATE TABLE tried (what text, who text, code text); GRANT INSERT ON tried TO public");
+    owner.run(
+        "CREATE FUNCTION try_all() RETURNS boolean LANGUAGE plpgsql AS $$
+         DECLARE attempt text;
+         BEGIN
+             FOREACH attempt IN ARRAY ARRAY[
+                 'SET rag_ext.user_id = ''8''', 'SET LOCAL rag_ext.user_id = ''8''', 'RESET rag_ext.user_id',
+                 'SELECT set_config(''rag_ext.user_id'', ''8'', true)', 'SET ROLE NONE', 'RESET ROLE',
+                 'CREATE TEMP TABLE notes (id int)', 'LISTEN notes'] LOOP
+                 BEGIN
+                     EXECUTE attempt;
+                     INSERT INTO public.tried VALUES (attempt, current_setting('rag_ext.user_id'), '00000');
+                 EXCEPTION WHEN OTHERS THEN
+                     INSERT INTO public.tried VALUES (attempt, current_setting('rag_ext.user_id'), SQLSTATE);
+                 END;
+             END LOOP;
+             PERFORM set_config('rag_ext.exact_search_limit', '1', false);
+             RETURN true;
+         END $$;
+         GRANT EXECUTE ON FUNCTION try_all TO public; GRANT SELECT ON notes TO public;
+         ALTER TABLE notes ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON notes USING (try_all())",
+    );
+    let mut app = database.connect(&gateway);
+    app.run("BEGIN; SET LOCAL rag_ext.user_id = '7'");
+    assert_eq!(found(&mut app, &ann).len(), 2);
+    app.run(&format!("SELECT rag_accept('role:{ann}', 'notes')"));
+    assert_eq!(app.count("SELECT count(*) FROM rag.chunk"), 2);
+    assert_eq!(app.value("SHOW rag_ext.exact_search_limit"), "50000");
+    assert_eq!(app.value("SELECT rag.current_owner()"), format!("user:{gateway}/7"));
+    app.run("COMMIT");
+    assert_eq!(
+        admin.rows("SELECT count(DISTINCT what), min(who), max(who), min(code), max(code) FROM tried"),
+        [["8", "7", "7", "42501", "42501"].map(|text| Some(text.to_owned()))]
+    );
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn one_changed_paragraph_costs_one_embedding() {
     let text = sections(&ANIMALS);
     ann.ingest(&text, "animals");
     assert_eq!(work(&mut ann, "animals"), (6, 6));
-    let (before, vectors) = (chunks(&mut ann, "animals"), vector_rows(&mut ann, "animals"));
+    let (before, vectors) = (chunks(&mut ann, "animals"), vector_rows(&mut database.admin(), "animals"));
 
     ann.ingest(&text.replace("of the otter was written", "of the otter was never written"), "animals");
     assert_eq!(work(&mut ann, "animals"), (6, 1));
@@ -32,8 +32,10 @@ fn one_changed_paragraph_costs_one_embedding() {
         assert_eq!(old == new, !new.2.contains("otter"), "{old:?} {new:?}");
     }
     assert_ne!(before[2].0, after[2].0, "another text has another id");
-    let kept: Vec<String> =
-        vector_rows(&mut ann, "animals").into_iter().filter(|row| !row.starts_with(&after[2].0)).collect();
+    let kept: Vec<String> = vector_rows(&mut database.admin(), "animals")
+        .into_iter()
+        .filter(|row| !row.starts_with(&after[2].0))
+        .collect();
     assert!(kept.len() == 5 && kept.iter().all(|row| vectors.contains(row)), "{kept:?} {vectors:?}");
     assert_spans_are_exact(&mut ann);
     assert_eq!(ann.count("SELECT count(*) FROM rag_search('otter', mode => 'keyword')"), 1);

@@ -71,7 +71,9 @@ fn findings(database: &str, cluster: &Cluster, roles: &[String]) -> Vec<Vec<Vec<
     let mut all = Vec::new();
     for role in roles {
         let mut session = cluster.connect(role, database);
-        session.run("SET rag_ext.user_id = '9'");
+        if role.starts_with("gateway") {
+            session.run("SET rag_ext.user_id = '9'");
+        }
         for mode in ["keyword", "vector", "hybrid"] {
             all.push(session.rows(&format!("SELECT chunk_id, rank, score, uri, collection, header_path, snippet FROM rag_search('{WORD} number', 1000, mode => '{mode}')")));
         }

@@ -1,9 +1,10 @@
 //! The postmaster killed in the middle of ingestion: what was acknowledged is there, and comes to its end.
 
 use super::{WORD, assert_arms_agree};
-use rag_tests::{Cluster, Shutdown, eventually, literal, wait_until};
-use std::fs::File;
-use std::path::PathBuf;
+use rag_tests::{Cluster, Shutdown, Witness, eventually, literal, wait_until};
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -96,13 +97,13 @@ fn prepared_transactions_and_crashes_go_together() {
 }
 
 /// Files of the keyword cache, biggest first.
-fn cache_files(cluster: &Cluster) -> Vec<PathBuf> {
+pub(crate) fn cache_files(cluster: &Cluster) -> Vec<PathBuf> {
     let mut folders = vec![cluster.data().to_owned()];
     let mut found = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
-            let in_cache = path.iter().any(|part| part.to_string_lossy().starts_with("pgsql_tmp_rag_ext"));
+            let in_cache = path.iter().any(|part| part.to_string_lossy().contains("rag_ext"));
             match entry.file_type().unwrap() {
                 kind if kind.is_dir() => folders.push(path),
                 kind if kind.is_file() && in_cache => found.push((entry.metadata().unwrap().len(), path)),
@@ -114,8 +115,14 @@ fn cache_files(cluster: &Cluster) -> Vec<PathBuf> {
     found.into_iter().rev().map(|(_, path)| path).collect()
 }
 
+/// As its owner or root can, who may make it writable.
+fn cut_short(file: &Path, length: u64) {
+    std::fs::set_permissions(file, Permissions::from_mode(0o600)).unwrap();
+    File::options().write(true).open(file).unwrap().set_len(length).unwrap();
+}
+
 #[test]
-fn files_of_the_cache_that_a_power_cut_has_left_empty_or_short_do_no_harm() {
+fn files_of_the_cache_that_a_power_cut_or_a_person_has_left_empty_or_short_do_no_harm() {
     let cluster = Cluster::builder("cache_files").start();
     let database = cluster.database("cache_files");
     let role = database.role("ann");
@@ -134,22 +141,29 @@ fn files_of_the_cache_that_a_power_cut_has_left_empty_or_short_do_no_harm() {
     let query = format!("SELECT chunk_id, score FROM rag_search('{WORD}', 1000, mode => 'keyword')");
     let expected = ann.rows(&query);
     assert_eq!(expected.len(), 240);
-    // A worker that has just looked may take the file away once; whoever wants it next writes it anew.
-    let files = eventually("a file of the segment", Duration::from_secs(60), || {
-        database.connect(&role).rows(&query);
-        Some(cache_files(&cluster)).filter(|files| !files.is_empty())
-    });
-    use std::os::unix::fs::PermissionsExt;
-    for file in &files {
-        assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600, "{file:?}");
+    // Under a session that has it mapped, where a read past the end would be the end of the server. A worker that has
+    // just looked may take a file away once; whoever wants it next writes it anew.
+    let mut mapped = database.connect(&role);
+    let mut witness = Witness::of(&cluster);
+    for length in [0, 1000] {
+        let files = eventually("a file that is mapped", Duration::from_secs(60), || {
+            assert_eq!(mapped.rows(&query), expected);
+            Some(cache_files(&cluster)).filter(|files| !files.is_empty())
+        });
+        files.iter().for_each(|file| cut_short(file, length));
+        assert_eq!(mapped.rows(&query), expected, "cut short to {length}");
+        witness.assert_no_restart();
+    }
+    for file in cache_files(&cluster) {
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o400, "{file:?}");
     }
     for damage in ["empty", "short", "gone"] {
         cluster.stop(Shutdown::Immediate);
         for file in cache_files(&cluster) {
             let length = std::fs::metadata(&file).unwrap().len();
             match damage {
-                "empty" => File::options().write(true).open(&file).unwrap().set_len(0).unwrap(),
-                "short" => File::options().write(true).open(&file).unwrap().set_len(length / 2).unwrap(),
+                "empty" => cut_short(&file, 0),
+                "short" => cut_short(&file, length / 2),
                 _ => std::fs::remove_file(&file).unwrap(),
             }
         }

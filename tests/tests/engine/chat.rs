@@ -139,6 +139,7 @@ fn an_endpoint_that_fails_costs_the_generated_answer_and_nothing_else() {
         let diagnostics = answer["diagnostics"].to_string().to_lowercase();
         assert!(diagnostics.contains("extractive") || diagnostics.contains("fallback"), "{what}: {answer:#}");
         assert!(!answer.to_string().contains("4711"), "{what}: {answer:#}");
+        assert_hides(&mut ann, &answer, &stub.url(), what);
     }
     assert!(elsewhere.requests().is_empty(), "a redirect was followed");
 
@@ -161,8 +162,30 @@ fn an_endpoint_that_fails_costs_the_generated_answer_and_nothing_else() {
     assert_eq!(plain["found"], true, "{plain:#}");
     let asked = stub.requests().iter().any(|request| request.to_string().contains("How high"));
     assert!(!asked, "generate = false asks nobody");
+    // What cannot be reached, or is not allowed, is named to superusers alone.
+    ann.notices();
+    let mut admin = database.admin();
+    for url in ["http://127.0.0.1:9/v1", "http://192.0.2.1:8099/v1"] {
+        point_to(&cluster, url, "1s");
+        let shown = url.trim_start_matches("http://").trim_end_matches("/v1").to_owned();
+        wait_until("the new address is known", LIMIT, || admin.value("SELECT rag_status()").contains(&shown));
+        let answer = ann.json(QUESTION);
+        assert_eq!(answer["found"], true, "{url}: {answer:#}");
+        assert_hides(&mut ann, &answer, url, url);
+    }
     cluster.connect("postgres", "postgres").run("ALTER SYSTEM SET rag_ext.llm_url = ''");
     cluster.reload();
+}
+
+/// An ordinary role is warned of an endpoint that fails, and not told where it is.
+fn assert_hides(session: &mut Session, answer: &Value, url: &str, what: &str) {
+    let warnings = session.notices();
+    assert!(warnings.iter().any(|warning| warning.message.contains("chat")), "{what}: {warnings:?}");
+    let status = session.value("SELECT rag_status() || coalesce((SELECT chat FROM rag.engine_status), '')");
+    let told = format!("{warnings:?} {answer} {status}");
+    let address = url.trim_start_matches("http://").trim_end_matches("/v1");
+    let (host, port) = address.rsplit_once(':').unwrap();
+    assert!(!told.contains(host) && !told.contains(&format!(":{port}")), "{what}: {told}");
 }
 
 #[test]

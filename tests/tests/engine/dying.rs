@@ -72,6 +72,36 @@ fn an_engine_killed_five_times_is_there_a_sixth_time_and_no_work_is_lost() {
 }
 
 #[test]
+fn a_parser_that_is_killed_is_tried_again_and_only_then_given_up() {
+    let cluster = Cluster::builder("parser").start();
+    let database = cluster.database("parser");
+    let role = database.role("ann");
+    cluster.running_engine();
+    let parsers = || cluster.processes().into_iter().filter(|p| p.command.ends_with("/exe parse"));
+    wait_until("the engine has tested its sandbox", LIMIT, || parsers().count() == 0);
+    // Kills so many parsers, one after the other, while a page is parsed that takes one a moment.
+    let parse_while_killing = |kills: usize| {
+        let mut session = database.connect(&role);
+        std::thread::scope(|scope| {
+            let call = scope.spawn(move || {
+                session.try_rows("SELECT length(text) FROM rag_parse(convert_to('<html>' || repeat('<h2>Part</h2><p>Of <b>some</b> <i>note</i>.</p>', 100000), 'UTF8'))")
+            });
+            let mut killed = Vec::new();
+            for _ in 0..kills {
+                let next = eventually("another parser", LIMIT, || parsers().find(|p| !killed.contains(p)));
+                next.signal(Signal::KILL);
+                killed.push(next);
+            }
+            call.join().unwrap()
+        })
+    };
+    assert_eq!(parse_while_killing(1).unwrap().len(), 1);
+    let failure = parse_while_killing(2).unwrap_err();
+    assert_eq!(failure.code, "38000", "{failure}");
+    assert!(failure.message.contains("was killed (signal 9)"), "{failure}");
+}
+
+#[test]
 fn a_terminated_supervisor_comes_back_and_leaves_no_second_engine() {
     let cluster = Cluster::builder("supervisor").start();
     let database = cluster.database("supervisor");

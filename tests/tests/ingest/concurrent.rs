@@ -26,7 +26,7 @@ fn work_in_progress_is_invisible_until_it_is_whole() {
     let mut looks = 0;
     while job_state(&mut ann, &id) == "running" {
         let seen = ann.rows(
-            "SELECT (SELECT count(*) FROM rag.chunk), (SELECT count(*) FROM rag.section), (SELECT count(*) FROM rag.embedding),
+            "SELECT (SELECT count(*) FROM rag.chunk), (SELECT count(*) FROM rag.section), (SELECT count(*) FROM rag_vectors(ARRAY(SELECT id FROM rag.chunk))),
                     (SELECT count(*) FROM rag.segment), (SELECT count(*) FROM rag_search('ferryman', 1000, mode => 'keyword')),
                     (SELECT state FROM rag.job)",
         );

@@ -1,7 +1,7 @@
 //! Documents that cannot be processed, arguments that make no sense, and waiting for what will not come.
 
 use super::words_found;
-use rag_tests::{Database, wait_until};
+use rag_tests::{Cluster, Database, wait_until};
 use std::time::Duration;
 
 const PDF: &str = "decode('255044462d312e370a25e2e3cfd30a', 'hex')";
@@ -47,6 +47,41 @@ fn a_document_that_cannot_be_read_is_a_failed_job_and_the_others_go_on() {
     let failure =
         ann.error(&format!("SELECT rag_ingest_bytes({PDF}, uri => 'now', options => '{{\"sync\": true}}')"));
     assert!(["0A000", "22000"].contains(&failure.code.as_str()), "{failure}");
+}
+
+#[test]
+fn a_fault_of_the_server_is_waited_out_and_costs_no_document_a_try() {
+    let cluster = Cluster::builder("server_faults").setting("rag_ext.max_tries", "1").start();
+    let database = cluster.database("server_faults");
+    let (mut admin, mut ann) = (database.admin(), database.user("ann"));
+    // A full disk, memory that ran out, a server that is about to start, a disk that does not answer.
+    let faults = ["53100", "53200", "57P03", "58030"];
+    for fault in faults {
+        admin.run(&format!("CREATE SEQUENCE public.seen_{fault}"));
+    }
+    admin.run(
+        "CREATE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql AS $$
+         DECLARE fault text := substr(NEW.content, 1, 5);
+         BEGIN
+             PERFORM nextval(format('public.%I', lower('seen_' || fault)));
+             RAISE EXCEPTION 'no space left on device' USING ERRCODE = fault;
+         END $$;
+         CREATE TRIGGER fails BEFORE INSERT ON rag.chunk FOR EACH ROW EXECUTE FUNCTION public.fail()",
+    );
+    for fault in faults {
+        ann.run(&format!(
+            "INSERT INTO rag.document (uri, content) VALUES ('{fault}', '{fault} and a marmot.')"
+        ));
+    }
+    wait_until("each was tried again", Duration::from_secs(60), || {
+        assert_eq!(ann.rows("SELECT uri, sqlstate FROM rag.failed_job"), Vec::<Vec<_>>::new());
+        faults.iter().all(|fault| admin.count(&format!("SELECT last_value FROM public.seen_{fault}")) >= 2)
+    });
+    assert_eq!(ann.column("SELECT DISTINCT tries FROM rag.job"), ["0"]);
+    admin.run("DROP TRIGGER fails ON rag.chunk");
+    ann.settle();
+    assert_eq!(ann.column("SELECT DISTINCT status FROM rag.document"), ["done"]);
+    assert_eq!(words_found(&mut ann, "marmot"), 4);
 }
 
 #[test]

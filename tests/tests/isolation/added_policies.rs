@@ -51,13 +51,12 @@ fn hidden_documents_cost_no_result_and_change_no_score() {
 }
 
 /// Calls that read as the caller: searches and answers, and the tables themselves.
-const READS: [&str; 6] = [
+const READS: [&str; 5] = [
     "SELECT count(*) FROM rag_search('rope')",
     "SELECT count(*) FROM rag_search('rope', mode => 'keyword')",
     "SELECT rag_answer('rope')",
     "SELECT count(*) FROM rag.document",
     "SELECT count(*) FROM rag.chunk",
-    "SELECT count(*) FROM rag.embedding",
 ];
 
 #[track_caller]

@@ -1,6 +1,6 @@
 //! Grants: what others may do with a collection, and what stays as if there were none.
 
-use super::{assert_sees, own_something};
+use super::{VECTORS, assert_sees, own_something};
 use rag_tests::{Database, Session};
 
 fn ingest_into(session: &mut Session, collection: &str, text: &str) -> Result<(), rag_tests::Failure> {
@@ -94,6 +94,114 @@ fn a_write_grant_alone_into_a_collection_that_is_not_shared_makes_documents_of_o
     assert_eq!(listed, 1);
 }
 
+/// Every call that takes a collection's name, with `$` for it.
+const BY_NAME: [&str; 14] = [
+    "SELECT * FROM rag_search('owned', collection => '$')",
+    "SELECT rag_answer('What is owned?', collection => '$')",
+    "SELECT rag_wait('$')",
+    "SELECT rag_ingest('Owned by chance.', collection => '$')",
+    "INSERT INTO rag.document (collection, content) VALUES ('$', 'Owned by chance.')",
+    "UPDATE rag.document SET collection = '$'",
+    "SELECT rag_extract_metadata('Owned by chance.', collection => '$')",
+    "SELECT rag_reextract('$')",
+    "SELECT rag_retry('$')",
+    "SELECT rag_cancel('$')",
+    "SELECT rag_pause('$')",
+    "SELECT rag_set_priority('$', 1)",
+    "SELECT rag_grant('$', 'public', 'read')",
+    "SELECT rag_drop_collection('$')",
+];
+
+#[test]
+fn a_bare_name_means_ones_own_or_what_one_has_accepted() {
+    let database = Database::new("bare_names");
+    let [ann, eve, bob, stranger] = ["ann", "eve", "bob", "stranger"].map(|name| database.role(name));
+    let [mut a, mut e, mut b, mut s] = [&ann, &eve, &bob, &stranger].map(|role| database.connect(role));
+    for (owner, session) in [("ann", &mut a), ("eve", &mut e)] {
+        session.run("SELECT rag_create_collection('reports', shared => true)");
+        ingest_into(session, "reports", &format!("A report owned by {owner}.")).unwrap();
+        for privilege in ["read", "write"] {
+            session.run(&format!("SELECT rag_grant('reports', 'role:{bob}', '{privilege}')"));
+        }
+    }
+    for session in [&mut b, &mut s] {
+        own_something(session, "himself");
+    }
+    for call in BY_NAME {
+        let granted = b.refuses("42704", &call.replace('$', "reports"));
+        let hint = format!(
+            "Another owner's collection is written \"role:{ann}/reports\" or \"role:{eve}/reports\"; \
+             SELECT rag_accept('role:{ann}', 'reports') lets its bare name mean it."
+        );
+        assert_eq!(granted.hint, hint, "{call}");
+        // Nobody learns of a name by which he was granted nothing.
+        let hidden = s.refuses("42704", &call.replace('$', "reports"));
+        let missing = s.refuses("42704", &call.replace('$', "riports"));
+        assert_eq!(hidden.message, missing.message.replace("riports", "reports"), "{call}");
+        assert_eq!(hidden.hint, missing.hint, "{call}");
+    }
+    assert_eq!(found(&mut a, "reports"), ["A report owned by ann."]);
+    assert_eq!(found(&mut b, &format!("role:{ann}/reports")), ["A report owned by ann."]);
+
+    // Accepted, it has its bare name, whatever namesakes others grant.
+    b.run(&format!("SELECT rag_accept('role:{ann}', 'reports')"));
+    assert_eq!(found(&mut b, "reports"), ["A report owned by ann."]);
+    ingest_into(&mut b, "reports", "A report owned by ann, written by bob.").unwrap();
+    assert_eq!(found(&mut a, "reports").len(), 2);
+    assert_eq!(found(&mut e, "reports").len(), 1);
+    b.refuses("42501", "SELECT rag_drop_collection('reports')");
+    // What is read of a shared collection can be written again as it is.
+    b.run(&format!(
+        "INSERT INTO rag.document (collection, owner, uri, content) VALUES ('reports', 'role:{ann}', 'x', 'Owned again.')"
+    ));
+    assert_eq!(a.count("SELECT count(*) FROM rag.document"), 3);
+
+    // A revoke does not pass the name on to a namesake.
+    for privilege in ["read", "write"] {
+        a.run(&format!("SELECT rag_revoke('reports', 'role:{bob}', '{privilege}')"));
+    }
+    for call in BY_NAME {
+        let refused = b.refuses("42704", &call.replace('$', "reports"));
+        assert!(refused.hint.contains(&eve) && !refused.hint.contains(&ann), "{call}: {refused}");
+    }
+    b.run("SELECT rag_create_collection('reports')");
+    ingest_into(&mut b, "reports", "A report owned by bob.").unwrap();
+    assert_eq!(found(&mut b, "reports"), ["A report owned by bob."]);
+    b.run(&format!("SELECT rag_accept('role:{eve}', 'reports')"));
+    assert_eq!(found(&mut b, "reports"), ["A report owned by bob."]);
+    assert_eq!(found(&mut e, "reports").len(), 1);
+    // A superuser's bare names are no exception.
+    let mut admin = database.admin();
+    admin.run(&format!("SELECT rag_grant('role:{eve}/reports', 'public', 'read')"));
+    for call in BY_NAME.iter().filter(|call| !call.starts_with("UPDATE")) {
+        admin.refuses("42704", &call.replace('$', "reports"));
+    }
+}
+
+#[test]
+fn two_accepted_namesakes_are_told_apart_by_their_owners() {
+    let database = Database::new("namesakes");
+    let [ann, eve, bob] = ["ann", "eve", "bob"].map(|name| database.role(name));
+    let mut b = database.connect(&bob);
+    for role in [&ann, &eve] {
+        let mut session = database.connect(role);
+        session.run("SELECT rag_create_collection('plans')");
+        ingest_into(&mut session, "plans", &format!("A plan owned by {role}.")).unwrap();
+        session.run(&format!("SELECT rag_grant('plans', 'role:{bob}', 'read')"));
+        b.run(&format!("SELECT rag_accept('role:{role}', 'plans')"));
+    }
+    let refused = b.refuses("22023", "SELECT * FROM rag_search('owned', collection => 'plans')");
+    assert!(refused.detail.contains(&ann) && refused.detail.contains(&eve), "{refused}");
+    assert_eq!(found(&mut b, &format!("role:{eve}/plans")), [format!("A plan owned by {eve}.")]);
+    // Everyone has a default of his own, which no accepted one stands for.
+    let mut a = database.connect(&ann);
+    own_something(&mut a, "ann");
+    a.run(&format!("SELECT rag_grant('default', 'role:{bob}', 'read')"));
+    b.run(&format!("SELECT rag_accept('role:{ann}', 'default')"));
+    assert!(found(&mut b, "default").is_empty());
+    assert_eq!(found(&mut b, &format!("role:{ann}/default")).len(), 1);
+}
+
 #[test]
 fn public_grants_need_a_superuser_and_reach_users_of_gateways() {
     let database = Database::new("public_grant");
@@ -136,8 +244,8 @@ fn deleting_a_collection_takes_everything_and_only_its_own() {
     assert_eq!(ann.count("SELECT count(*) FROM rag.document"), 2);
     ann.run("DELETE FROM rag.collection WHERE name = 'old'");
     assert_eq!(ann.count("SELECT count(*) FROM rag.document"), 1);
-    for table in ["chunk", "section", "embedding", "segment"] {
-        assert_eq!(ann.count(&format!("SELECT count(*) FROM rag.{table}")), 1, "rag.{table}");
+    for table in ["rag.chunk", "rag.section", "rag.segment", VECTORS] {
+        assert_eq!(ann.count(&format!("SELECT count(*) FROM {table}")), 1, "{table}");
     }
     assert_eq!(bob.count("SELECT count(*) FROM rag_search('owned', 10)"), 1);
     ann.refuses("42704", "SELECT * FROM rag_search('owned', collection => 'old')");

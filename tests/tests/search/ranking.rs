@@ -29,7 +29,7 @@ fn each_mode_finds_by_its_own_means() {
     let cosine: f64 = row[0][3].as_ref().unwrap().parse().unwrap();
     assert!((0.3..=1.0).contains(&cosine), "{cosine}");
     let exact = ann.float("SELECT vector_score FROM rag_search('violin', 1, mode => 'vector')");
-    let by_hand = ann.float("SELECT max(1 - (v <=> rag_embed('violin')::halfvec)) FROM rag.embedding");
+    let by_hand = ann.float("SELECT max(1 - (vector::halfvec <=> rag_embed('violin')::halfvec)) FROM rag_vectors(ARRAY(SELECT id FROM rag.chunk))");
     assert!((exact - by_hand).abs() < 1e-3, "{exact} {by_hand}");
 }
 

@@ -64,7 +64,7 @@ fn a_collection_of_200_000_chunks_is_deleted_in_a_moment_and_its_name_is_free() 
     });
     ann.run(deletion);
     assert!(remains(&mut admin) > 20_000, "they are cleared away later");
-    for table in DERIVED {
+    for table in DERIVED.into_iter().filter(|table| *table != "embedding") {
         assert_eq!(ann.count(&format!("SELECT count(*) FROM rag.{table}")), 0, "rag.{table}");
     }
     for view in ["job_status", "failed_job", "collection_status"] {

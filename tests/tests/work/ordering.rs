@@ -68,3 +68,33 @@ fn no_priority_takes_a_turn_from_another_owner() {
     );
     assert!((8..=72).contains(&before), "{before} of the other's came before the last of his 20");
 }
+
+#[test]
+fn turns_go_by_owner_however_many_collections_one_has() {
+    let database = ready_database("turns");
+    let (mut ann, mut bob) = (database.user("ann"), database.user("bob"));
+    for n in 1..=20 {
+        ann.run(&format!("SELECT rag_create_collection('c{n}')"));
+        put(&mut ann, &format!("c{n}"), 1);
+    }
+    put(&mut bob, "default", 1);
+    ann.settle();
+    bob.settle();
+    ann.run("SELECT rag_pause()");
+    bob.run("SELECT rag_pause()");
+    for n in 1..=20 {
+        put(&mut ann, &format!("c{n}"), 9);
+    }
+    put(&mut bob, "default", 25);
+    let mut admin = database.admin();
+    admin.run("SET rag_ext.all_domains = on");
+    assert_eq!(admin.count("SELECT rag_resume()"), 21);
+    bob.settle();
+    ann.settle();
+    // His 24 are three turns; the other owner has one or two before each.
+    let before = admin.count(
+        "SELECT count(*) FROM rag.job_status WHERE owner LIKE 'role:ann%' AND uri <> 'n1' AND started_at <
+             (SELECT max(started_at) FROM rag.job_status WHERE owner LIKE 'role:bob%')",
+    );
+    assert!(before <= 72, "{before} of the other's 160 came before the last of his 24");
+}

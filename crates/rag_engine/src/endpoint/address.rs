@@ -95,15 +95,9 @@ impl Target {
     }
 
     fn refused(&self, address: &str) -> Failure {
-        failure(
-            FailureCode::NotAllowed,
-            format!(
-                "the {} endpoint at {} is beyond this machine ({address})",
-                self.purpose.name,
-                self.shown()
-            ),
-        )
-        .hint("Set rag_ext.allow_remote = on to let questions and passages leave the machine.")
+        failure(FailureCode::NotAllowed, format!("the {} endpoint is beyond this machine", self.purpose.name))
+            .detail(format!("It is at {} ({address}).", self.shown()))
+            .hint("Set rag_ext.allow_remote = on to let questions and passages leave the machine.")
     }
 }
 

@@ -147,14 +147,14 @@ fn attempt(target: &Target, terms: &Terms<'_>, body: &Value) -> Result<Attempt, 
         .timeout(left.max(Duration::from_millis(1)))
         .user_agent(concat!("rag-engine/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(|e| provider(target, "cannot be asked").detail(words(&e)))?;
+        .map_err(|e| explained(target, "cannot be asked", &words(&e)))?;
     let mut post = client.post(target.below(target.purpose().path)).json(body);
     if let Some(key) = terms.api_key {
         post = post.bearer_auth(key);
     }
     let response = match post.send() {
         Ok(response) => response,
-        Err(e) if e.is_builder() => return Err(provider(target, "cannot be asked").detail(words(&e))),
+        Err(e) if e.is_builder() => return Err(explained(target, "cannot be asked", &words(&e))),
         Err(e) if e.is_timeout() => {
             return Ok(Attempt::Later(
                 provider(target, &format!("did not answer within {} ms", left.as_millis())),
@@ -178,10 +178,7 @@ fn read(target: &Target, terms: &Terms<'_>, response: Response) -> Result<Attemp
     let most = terms.max_answer_bytes;
     let mut bytes = Vec::new();
     if let Err(e) = response.take(most + 1).read_to_end(&mut bytes) {
-        return Ok(Attempt::Later(
-            provider(target, "broke off its answer").detail(e.kind().to_string()),
-            None,
-        ));
+        return Ok(Attempt::Later(explained(target, "broke off its answer", &e.kind().to_string()), None));
     }
     if bytes.len() as u64 > most {
         return Err(provider(target, &format!("answered with more than {most} bytes")));
@@ -203,7 +200,7 @@ pub(crate) fn json<T: serde::de::DeserializeOwned>(
 
 /// The failure of an answer that is not what was asked for, such as `no chat completion`.
 pub(crate) fn unusable(target: &Target, what: &str, why: &str) -> Failure {
-    provider(target, &format!("gave an answer that is {what}")).detail(why)
+    explained(target, &format!("gave an answer that is {what}"), why)
 }
 
 /// Seconds, or a date, as RFC 9110 allows.
@@ -226,16 +223,18 @@ fn rest(pause: Duration, withdrawn: &dyn Fn() -> bool) -> bool {
     true
 }
 
+/// Where the endpoint is stands in the detail, which is not for everybody.
 fn provider(target: &Target, what: &str) -> Failure {
-    failure(
-        FailureCode::Provider,
-        format!("the {} endpoint at {} {what}", target.purpose().name, target.shown()),
-    )
+    failure(FailureCode::Provider, format!("the {} endpoint {what}", target.purpose().name))
+        .detail(format!("It is at {}.", target.shown()))
+}
+
+fn explained(target: &Target, what: &str, why: &str) -> Failure {
+    provider(target, what).detail(format!("It is at {}. {why}", target.shown()))
 }
 
 fn unreachable(target: &Target, reason: &str) -> Failure {
-    provider(target, "cannot be reached")
-        .detail(reason)
+    explained(target, "cannot be reached", reason)
         .hint(format!("See {}, and whether the server there runs.", target.purpose().address_setting))
 }
 

@@ -6,6 +6,9 @@ use std::ops::Range;
 use std::path::Path;
 use tokenizers::{TruncationDirection, TruncationParams, TruncationStrategy};
 
+/// Most bytes that are tokenised at a time: what the tokenizers keep meanwhile is several hundred times as much.
+pub(crate) const PIECE_BYTES: usize = 32 * 1024;
+
 /// Counts and encodes for one model. Shared between threads; encoding takes no lock.
 pub struct Tokenizer {
     whole: tokenizers::Tokenizer,
@@ -39,9 +42,27 @@ impl Tokenizer {
         self.special
     }
 
-    /// Tokens of a text alone, without special tokens.
+    /// Tokens of a text alone, without special tokens. Taken in pieces, so a word longer than a piece counts for more.
     pub fn count(&self, text: &str) -> Result<usize, String> {
-        Ok(self.whole.encode_fast(text, false).map_err(|e| e.to_string())?.len())
+        let count = |piece| Ok(self.whole.encode_fast(piece, false).map_err(|e| e.to_string())?.len());
+        pieces(text).map(count).sum()
+    }
+
+    /// A beginning of a text that has at least so many tokens, special ones not counted; all of it where it has fewer, or
+    /// is short.
+    pub fn beginning<'a>(&self, text: &'a str, tokens: usize) -> Result<&'a str, String> {
+        if text.len() <= PIECE_BYTES {
+            return Ok(text);
+        }
+        let (mut bytes, mut found) = (0, 0);
+        for piece in pieces(text) {
+            bytes += piece.len();
+            found += self.count(piece)?;
+            if found >= tokens {
+                break;
+            }
+        }
+        Ok(&text[..bytes])
     }
 
     /// A text as the model wants it, special tokens included, never cut.
@@ -56,20 +77,132 @@ impl Tokenizer {
     }
 }
 
+/// A text in pieces of at most [`PIECE_BYTES`], which together are the text.
+///
+/// A piece begins with white space that parts two words, where tokens part in all that we know; else with any white
+/// space; and within a word where there is none, which no tokenizer reads as one token at such a length.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (piece, after) = rest.split_at(end_of_piece(rest));
+        rest = after;
+        Some(piece)
+    })
+}
+
+fn end_of_piece(text: &str) -> usize {
+    if text.len() <= PIECE_BYTES {
+        return text.len();
+    }
+    let most = text.floor_char_boundary(PIECE_BYTES);
+    let mut any = None;
+    // What follows a place, and the character there, from the end; the first half of a piece is not looked at.
+    let mut after = text[most..].chars().next();
+    for (at, character) in text[..most].char_indices().rev().take_while(|(at, _)| *at >= most / 2) {
+        if character.is_whitespace() {
+            let parts_words = |before: Option<char>| {
+                before.is_some_and(|c| !c.is_whitespace()) && after.is_some_and(|c| !c.is_whitespace())
+            };
+            if parts_words(text[..at].chars().next_back()) {
+                return at;
+            }
+            any = any.or(Some(at));
+        }
+        after = Some(character);
+    }
+    any.unwrap_or(most)
+}
+
 fn row(encoding: tokenizers::Encoding) -> Row {
     Row { ids: encoding.get_ids().to_vec(), types: encoding.get_type_ids().to_vec() }
 }
 
 impl ChunkTokenizer for Tokenizer {
     fn token_spans(&self, text: &str) -> Vec<Range<usize>> {
-        // Encoding plain text fails for no tokenizer that could be opened; bytes are the safe over-count if one does.
-        match self.whole.encode(text, false) {
-            Ok(encoding) => encoding.get_offsets().iter().map(|(from, to)| *from..*to).collect(),
-            Err(_) => text.char_indices().map(|(at, c)| at..at + c.len_utf8()).collect(),
+        let mut spans = Vec::new();
+        let mut start = 0;
+        for piece in pieces(text) {
+            // Encoding plain text fails for no tokenizer that could be opened; bytes are the safe over-count if one does.
+            match self.whole.encode(piece, false) {
+                Ok(encoding) => {
+                    spans.extend(encoding.get_offsets().iter().map(|(from, to)| start + *from..start + *to))
+                }
+                Err(_) => {
+                    spans.extend(piece.char_indices().map(|(at, c)| start + at..start + at + c.len_utf8()))
+                }
+            }
+            start += piece.len();
         }
+        spans
     }
 
     fn count(&self, text: &str) -> usize {
-        self.whole.encode_fast(text, false).map_or_else(|_| text.chars().count(), |encoding| encoding.len())
+        Self::count(self, text).unwrap_or_else(|_| text.chars().count())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Words, numbers, signs, runs of blanks and scripts without any, as long as several pieces.
+    fn mixture(mut seed: u64) -> String {
+        let parts = [
+            "ferry ",
+            "x_1",
+            "naïve",
+            "東京都",
+            "\n",
+            "  ",
+            "\t",
+            "12.5",
+            "—",
+            "🚢",
+            "antidisestablishment ",
+            "ß, ",
+        ];
+        let mut text = String::new();
+        while text.len() < 4 * PIECE_BYTES {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            text += parts[(seed >> 33) as usize % parts.len()];
+        }
+        text
+    }
+
+    #[test]
+    fn tokens_of_pieces_are_the_tokens_of_the_text() {
+        let models = std::env::var("RAG_TEST_MODELS").expect("RAG_TEST_MODELS is not set: run `make test`");
+        for model in ["bge-small-en-v1.5", "all-MiniLM-L6-v2", "ms-marco-MiniLM-L-12-v2"] {
+            let tokenizer =
+                Tokenizer::open(&Path::new(&models).join(model).join("tokenizer.json"), 512).unwrap();
+            for seed in [1, 2, 3] {
+                let text = mixture(seed);
+                let whole = tokenizer.whole.encode(text.as_str(), false).unwrap();
+                let offsets: Vec<Range<usize>> =
+                    whole.get_offsets().iter().map(|(from, to)| *from..*to).collect();
+                assert_eq!(tokenizer.token_spans(&text), offsets, "{model}, seed {seed}");
+                assert_eq!(tokenizer.count(&text).unwrap(), offsets.len());
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_are_the_text_and_part_words_where_there_are_any() {
+        let words = "word ".repeat(PIECE_BYTES);
+        let wide = "two  spaces\n\n".repeat(PIECE_BYTES / 4);
+        let blank = " ".repeat(PIECE_BYTES * 3);
+        let solid = "語".repeat(PIECE_BYTES);
+        for text in ["", "short", &words, &wide, &blank, &solid] {
+            let found: Vec<&str> = pieces(text).collect();
+            assert_eq!(found.concat(), text);
+            assert!(found.iter().all(|piece| (1..=PIECE_BYTES).contains(&piece.len())));
+            assert!(found.len() <= text.len() / (PIECE_BYTES / 2) + 1, "{}", found.len());
+        }
+        assert!(pieces(&words).skip(1).all(|piece| piece.starts_with(" word")));
+        assert!(pieces(&wide).skip(1).all(|piece| piece.starts_with(char::is_whitespace)));
     }
 }

@@ -1,6 +1,7 @@
 //! Untrusted documents: each is parsed in a short-lived, confined child of its own, then cut into chunks here.
 
 mod child;
+mod company;
 mod ocr;
 mod order;
 mod permits;
@@ -8,7 +9,8 @@ mod prepare;
 mod sandbox;
 
 pub use child::parse;
+pub(crate) use company::Company;
 pub use ocr::ocr;
-pub(crate) use permits::Permits;
+pub(crate) use permits::{Permit, Permits};
 pub(crate) use prepare::{Waiter, parse_document, prepare};
 pub(crate) use sandbox::self_test;

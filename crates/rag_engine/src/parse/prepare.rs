@@ -3,6 +3,7 @@
 //! A child is never trusted: its answer is bounded, its positions are checked, and whatever it does instead of
 //! answering ends as a failure of this one document.
 
+use super::Company;
 use super::child::{failed, out_of_memory};
 use super::ocr;
 use super::order::{Answer, Confinement, Order};
@@ -38,6 +39,7 @@ pub(crate) struct Waiter<'a> {
 pub(crate) fn prepare(
     models: &Arc<Registry>,
     limits: &ParseLimits,
+    company: &Company,
     request: Prepare,
     waiter: &Waiter<'_>,
 ) -> Result<PreparedDocument, NoReply> {
@@ -51,7 +53,7 @@ pub(crate) fn prepare(
         special_tokens: tokenizer.special_tokens(),
         passage_prefix_tokens: prefix,
     };
-    let parsed = parse_document(limits, content, media_type, waiter)?;
+    let parsed = parse_document(limits, company, content, media_type, waiter)?;
     let request = ChunkRequest {
         title: title.as_deref(),
         language: SentenceLanguage::from_name(language.as_deref().unwrap_or_default()),
@@ -67,6 +69,7 @@ pub(crate) fn prepare(
 /// Parses a document.
 pub(crate) fn parse_document(
     limits: &ParseLimits,
+    company: &Company,
     content: Content,
     media_type: Option<String>,
     waiter: &Waiter<'_>,
@@ -76,15 +79,12 @@ pub(crate) fn parse_document(
         Content::Text(text) if is_plain(media_type.as_deref()) => {
             Ok(rag_parse::parse(Source::Text(text), media_type.as_deref()).map_err(failed)?)
         }
-        _ => parse_in_child(limits, content, media_type, waiter),
+        _ => parse_in_child(limits, company, content, media_type, waiter),
     }
 }
 
 fn check_size(limits: &ParseLimits, content: &Content) -> Result<(), NoReply> {
-    let bytes = match content {
-        Content::Text(text) => text.len() as u64,
-        Content::Bytes(bytes) => bytes.len() as u64,
-    };
+    let bytes = content.bytes();
     if bytes <= limits.max_document_bytes {
         return Ok(());
     }
@@ -100,13 +100,23 @@ fn is_plain(media_type: Option<&str>) -> bool {
 
 fn parse_in_child(
     limits: &ParseLimits,
+    company: &Company,
     content: Content,
     media_type: Option<String>,
     waiter: &Waiter<'_>,
 ) -> Result<ParsedDocument, NoReply> {
     let confinement = Confinement { limits: limits.clone() };
     let order = Order::Parse { content, media_type };
-    match ask_child(&confinement, &order, Some(waiter.client), waiter.deadline) {
+    let ask = || ask_child(&confinement, &order, Some(waiter.client), waiter.deadline);
+    let together = company.join(waiter)?;
+    let mut answer = ask();
+    drop(together);
+    if matches!(answer, Err(NoAnswer::Killed(_))) {
+        // The kernel kills whoever is large when memory runs out: that may have been the others' doing.
+        let _alone = company.be_alone(waiter)?;
+        answer = ask();
+    }
+    match answer {
         Ok(Answer::Parsed(parsed)) => match contradiction(&parsed) {
             None => Ok(parsed),
             Some(what) => Err(failure(FailureCode::NotParsable, "the parser gave an impossible result")
@@ -156,6 +166,8 @@ fn contradiction(parsed: &ParsedDocument) -> Option<&'static str> {
 pub(super) enum NoAnswer {
     /// The client hung up.
     Gone,
+    /// The child was killed from outside, which may have nothing to do with the document.
+    Killed(Failure),
     /// Something to be told.
     Failed(Failure),
 }
@@ -165,7 +177,7 @@ impl NoAnswer {
     pub(super) fn into_failure(self) -> Failure {
         match self {
             Self::Gone => internal("the client hung up"),
-            Self::Failed(failure) => failure,
+            Self::Killed(failure) | Self::Failed(failure) => failure,
         }
     }
 }
@@ -226,7 +238,11 @@ pub(super) fn ask_child(
             Waited::Answered(Ok(answer)) => Ok(answer),
             Waited::Answered(Err(error)) => {
                 let complaint = complaint.join().unwrap_or_default();
-                Err(NoAnswer::Failed(explain(&error, status, &complaint, limits)))
+                let failure = explain(&error, status, &complaint, limits);
+                match failure.code {
+                    FailureCode::Killed => Err(NoAnswer::Killed(failure)),
+                    _ => Err(NoAnswer::Failed(failure)),
+                }
             }
         }
     })
@@ -265,6 +281,9 @@ fn spawn() -> std::io::Result<Running> {
     Command::new("/proc/self/exe")
         .arg("parse")
         .env_clear()
+        // What a library would ask the system for, were it missing.
+        .env("HOME", "/nonexistent")
+        .env("LC_ALL", "C.UTF-8")
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -301,7 +320,7 @@ fn explain(
                 .hint("Raise rag_ext.parse_cpu_limit, or split the document.")
         }
         Some(libc::SIGKILL) => failure(
-            FailureCode::NotParsable,
+            FailureCode::Killed,
             "the parser was killed (signal 9), by somebody or for want of memory on this machine",
         )
         .detail(limits),

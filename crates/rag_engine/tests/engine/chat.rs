@@ -191,4 +191,7 @@ fn an_endpoint_that_is_not_there_cannot_be_reached() {
         engine_for(&format!("http://127.0.0.1:{port}/v1"), 1, 1000).connect().chat("x").unwrap_err();
     assert_eq!(failure.code, FailureCode::Provider);
     assert!(failure.message.contains("cannot be reached"), "{}", failure.message);
+    // Where it is stands in the detail, which is for superusers.
+    let port = port.to_string();
+    assert!(!failure.message.contains(&port) && failure.detail.unwrap().contains(&port));
 }

@@ -10,6 +10,7 @@ mod embed;
 mod http;
 mod life;
 mod load;
+mod memory;
 mod prepare;
 mod protocol;
 mod pull;

@@ -154,25 +154,50 @@ fn a_client_that_leaves_takes_its_child_with_it() {
     patiently("the child to be gone", || (children() == 0).then_some(()));
 }
 
+/// The engine's parse children at this moment.
+fn children(engine: &Engine) -> Vec<i32> {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", engine.child.id())).into_iter().flatten();
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<i32>>())
+        .collect()
+}
+
+fn kill(child: i32) {
+    let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(child), nix::sys::signal::Signal::SIGKILL);
+}
+
 #[test]
-fn killed_children_fail_their_document_and_nothing_else() {
+fn a_killed_child_is_followed_by_one_that_is_alone_and_only_then_fails_its_document() {
     let engine = Engine::start();
     patiently("the self-test to end", || {
         (engine.connect().status().parse_sandbox != "not tested yet").then_some(())
     });
-    let mut client = engine.connect().bulk();
+    let mut client = engine.connect();
     client.send(Call::Prepare(order(Content::Bytes(page(8_000).into_bytes()), None)));
-    let child = patiently("a child", || {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", engine.child.id())).ok()?;
-        let lists = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
-        lists
-            .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>())
-            .next()
+    let first = patiently("a child", || children(&engine).first().copied());
+    let mut other = engine.connect();
+    other.send(Call::Prepare(order(Content::Bytes(page(8_000).into_bytes()), None)));
+    patiently("two children", || (children(&engine).len() == 2).then_some(()));
+    kill(first);
+    assert!(matches!(client.receive(), Reply::Prepared(_)), "the second try was let live");
+    assert!(matches!(other.receive(), Reply::Prepared(_)));
+
+    // Whatever begins is killed: the second kill ends it.
+    client.send(Call::Prepare(order(Content::Bytes(page(8_000).into_bytes()), None)));
+    let mut killed = Vec::new();
+    patiently("two kills", || {
+        for child in children(&engine) {
+            if !killed.contains(&child) {
+                kill(child);
+                killed.push(child);
+            }
+        }
+        (killed.len() == 2).then_some(())
     });
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(child), nix::sys::signal::Signal::SIGKILL).unwrap();
     match client.receive() {
         Reply::Failed(failure) => {
-            assert_eq!(failure.code, FailureCode::NotParsable);
+            assert_eq!(failure.code, FailureCode::Killed);
             assert!(failure.message.contains("signal 9"), "{}", failure.message);
         }
         other => panic!("{other:?}"),

@@ -1,0 +1,119 @@
+//! EXPLAIN ANALYZE over our tables: its counters are about all rows that a scan went over, so it is for members of
+//! `pg_read_all_stats`. And the same scans leave nothing in the counters of `pg_stat_xact_…`.
+
+use crate::error::Error;
+use crate::pg::planner::is_ours;
+use crate::pg::principal::is_held_to_policies;
+use crate::pg::statistics::Uncounted;
+use pgrx::{PgLogLevel, pg_guard, pg_sys};
+use std::cell::Cell;
+
+thread_local! {
+    /// EXPLAIN statements that are running, one within another.
+    static EXPLAINED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// `pg_read_all_stats`.
+const ROLE_PG_READ_ALL_STATS: u32 = 3375;
+
+static mut NEXT_UTILITY: pg_sys::ProcessUtility_hook_type = None;
+static mut NEXT_START: pg_sys::ExecutorStart_hook_type = None;
+
+/// Installs the hooks. Call once, from `_PG_init`.
+pub(crate) fn install() {
+    // SAFETY: on the main thread, before this process runs a statement.
+    unsafe {
+        NEXT_UTILITY = pg_sys::ProcessUtility_hook;
+        pg_sys::ProcessUtility_hook = Some(process_utility);
+        NEXT_START = pg_sys::ExecutorStart_hook;
+        pg_sys::ExecutorStart_hook = Some(executor_start);
+    }
+}
+
+/// Counts a running EXPLAIN, until it ends or fails.
+struct Explained;
+
+impl Explained {
+    fn begin() -> Self {
+        EXPLAINED.set(EXPLAINED.get() + 1);
+        Self
+    }
+}
+
+impl Drop for Explained {
+    fn drop(&mut self) {
+        EXPLAINED.set(EXPLAINED.get() - 1);
+    }
+}
+
+#[pg_guard]
+#[allow(clippy::too_many_arguments, reason = "the signature of the hook")]
+unsafe extern "C-unwind" fn process_utility(
+    planned: *mut pg_sys::PlannedStmt,
+    query: *const std::ffi::c_char,
+    read_only: bool,
+    context: pg_sys::ProcessUtilityContext::Type,
+    params: pg_sys::ParamListInfo,
+    environment: *mut pg_sys::QueryEnvironment,
+    receiver: *mut pg_sys::DestReceiver,
+    completion: *mut pg_sys::QueryCompletion,
+) {
+    // SAFETY: Postgres hands over a valid statement, and everything is passed on as it came.
+    unsafe {
+        let _explained =
+            pgrx::is_a((*planned).utilityStmt, pg_sys::NodeTag::T_ExplainStmt).then(Explained::begin);
+        match NEXT_UTILITY {
+            Some(next) => pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                next(planned, query, read_only, context, params, environment, receiver, completion)
+            }),
+            None => pg_sys::standard_ProcessUtility(
+                planned,
+                query,
+                read_only,
+                context,
+                params,
+                environment,
+                receiver,
+                completion,
+            ),
+        }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn executor_start(query: *mut pg_sys::QueryDesc, flags: i32) {
+    // SAFETY: Postgres hands over a valid query description, which is passed on as it came.
+    unsafe {
+        let planned = (*query).plannedstmt;
+        let reads_hidden = reads_ours(planned) && is_held_to_policies() && !may_read_all_statistics();
+        let counts = flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 && (*query).instrument_options != 0;
+        if reads_hidden && counts && EXPLAINED.get() > 0 {
+            let error = Error::forbidden("permission denied to count what a query of rag_ext's tables reads")
+                .hint("EXPLAIN without ANALYZE is for everybody, with it for members of pg_read_all_stats.");
+            pg_sys::panic::ErrorReport::from(error).report(PgLogLevel::ERROR);
+        }
+        let only_reads = (*planned).commandType == pg_sys::CmdType::CMD_SELECT && !(*planned).hasModifyingCTE;
+        // Relations are opened here, for all of the execution.
+        let _uncounted = (reads_hidden && only_reads).then(Uncounted::begin);
+        match NEXT_START {
+            Some(next) => pg_sys::ffi::pg_guard_ffi_boundary(|| next(query, flags)),
+            None => pg_sys::standard_ExecutorStart(query, flags),
+        }
+    }
+}
+
+/// # Safety
+/// A valid plan.
+unsafe fn reads_ours(planned: *mut pg_sys::PlannedStmt) -> bool {
+    // SAFETY: a list of OIDs, or null.
+    unsafe {
+        let relations = (*planned).relationOids;
+        let count = if relations.is_null() { 0 } else { (*relations).length as usize };
+        (0..count).any(|index| is_ours((*(*relations).elements.add(index)).oid_value))
+    }
+}
+
+fn may_read_all_statistics() -> bool {
+    // SAFETY: catalog look-up within a transaction.
+    unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), pg_sys::Oid::from(ROLE_PG_READ_ALL_STATS)) }
+}

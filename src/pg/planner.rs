@@ -1,0 +1,250 @@
+//! Plans of ordinary roles over our tables: the same, and with the same estimates, whatever others have in them.
+//!
+//! Row-level security alone filters what a scan brings: a sequential scan, or an index that begins with another column
+//! than the policy's, still goes over others' rows, which shows in time and counters. So such a role's plan reads a
+//! table by an index that leads with the guarded column, and by the list of what he sees. Sizes and statistics, by
+//! which the planner would estimate and choose, are about all rows: he gets constants. Superusers, workers, and roles
+//! with BYPASSRLS are planned for as ever.
+
+use crate::error::Error;
+use crate::pg::index_condition::guarded_column;
+use crate::pg::principal::role_is_held_to_policies;
+use pgrx::{PgLogLevel, PgSqlErrorCode, is_a, pg_guard, pg_sys};
+
+/// What a table is taken to hold: enough for the more selective of two indexes to be the cheaper one.
+const ROWS: f64 = 200_000.0;
+const PAGES: u32 = 10_000;
+const INDEX_PAGES: u32 = 1_000;
+const INDEX_HEIGHT: i32 = 2;
+
+static mut NEXT_RELATION_INFO: pg_sys::get_relation_info_hook_type = None;
+static mut NEXT_RELATION_STATS: pg_sys::get_relation_stats_hook_type = None;
+static mut NEXT_PATHLIST: pg_sys::set_rel_pathlist_hook_type = None;
+
+/// Installs the hooks. Call once, from `_PG_init`.
+pub(crate) fn install() {
+    // SAFETY: on the main thread, before anything is planned by this process.
+    unsafe {
+        NEXT_RELATION_INFO = pg_sys::get_relation_info_hook;
+        pg_sys::get_relation_info_hook = Some(relation_info);
+        NEXT_RELATION_STATS = pg_sys::get_relation_stats_hook;
+        pg_sys::get_relation_stats_hook = Some(relation_stats);
+        NEXT_PATHLIST = pg_sys::set_rel_pathlist_hook;
+        pg_sys::set_rel_pathlist_hook = Some(set_rel_pathlist);
+    }
+}
+
+/// Whether a relation is in the extension's schema.
+pub(crate) fn is_ours(relation: pg_sys::Oid) -> bool {
+    // SAFETY: catalog look-ups within a transaction.
+    unsafe {
+        let schema = pg_sys::get_namespace_oid(c"rag".as_ptr(), true);
+        schema != pg_sys::InvalidOid && pg_sys::get_rel_namespace(relation) == schema
+    }
+}
+
+/// Whose rights count for a relation of the plan: those of the view's owner where it is read through one.
+///
+/// # Safety
+/// A relation of a plan that is being made.
+unsafe fn reader(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> pg_sys::Oid {
+    // SAFETY: the planner keeps one range table entry per relation.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        let role = (**(*root).simple_rte_array.add((*rel).relid as usize)).checkAsUser;
+        #[cfg(not(feature = "pg15"))]
+        let role = (*rel).userid;
+        #[cfg(not(feature = "pg15"))]
+        let _ = root;
+        if role == pg_sys::InvalidOid { pg_sys::GetUserId() } else { role }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn relation_info(
+    root: *mut pg_sys::PlannerInfo,
+    relation: pg_sys::Oid,
+    is_parent: bool,
+    rel: *mut pg_sys::RelOptInfo,
+) {
+    // SAFETY: the planner's own structures, filled in before it calls; fields are set to values that it may find there.
+    unsafe {
+        if let Some(next) = NEXT_RELATION_INFO {
+            pg_sys::ffi::pg_guard_ffi_boundary(|| next(root, relation, is_parent, rel));
+        }
+        if !is_ours(relation) || !role_is_held_to_policies(reader(root, rel)) {
+            return;
+        }
+        (*rel).tuples = ROWS;
+        (*rel).pages = PAGES;
+        (*rel).allvisfrac = 0.0;
+        // Not by the size that it is taken to have.
+        (*rel).rel_parallel_workers = 0;
+        for index in elements::<pg_sys::IndexOptInfo>((*rel).indexlist) {
+            (*index).tuples = ROWS;
+            (*index).pages = INDEX_PAGES;
+            (*index).tree_height = INDEX_HEIGHT;
+        }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn relation_stats(
+    root: *mut pg_sys::PlannerInfo,
+    entry: *mut pg_sys::RangeTblEntry,
+    column: i16,
+    found: *mut pg_sys::VariableStatData,
+) -> bool {
+    // SAFETY: the planner's own structures. To have dealt with it without a tuple means that there are no statistics.
+    unsafe {
+        if is_ours((*entry).relid) {
+            let rel = (*found).rel;
+            let role = if rel.is_null() { pg_sys::GetUserId() } else { reader(root, rel) };
+            if role_is_held_to_policies(role) {
+                return true;
+            }
+        }
+        match NEXT_RELATION_STATS {
+            Some(next) => pg_sys::ffi::pg_guard_ffi_boundary(|| next(root, entry, column, found)),
+            None => false,
+        }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn set_rel_pathlist(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    index: pg_sys::Index,
+    entry: *mut pg_sys::RangeTblEntry,
+) {
+    // SAFETY: the planner's own structures, at the point where it lets paths be added and taken away.
+    unsafe {
+        if let Some(next) = NEXT_PATHLIST {
+            pg_sys::ffi::pg_guard_ffi_boundary(|| next(root, rel, index, entry));
+        }
+        // Proved to be empty, by a condition that is never true.
+        let is_empty = elements::<pg_sys::Path>((*rel).pathlist)
+            .any(|path| is_a(path.cast(), pg_sys::NodeTag::T_AppendPath));
+        let is_table = (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION && !(*entry).inh;
+        if is_table && !is_empty && is_ours((*entry).relid) && role_is_held_to_policies(reader(root, rel)) {
+            search_by_guarded_column(root, rel, entry);
+        }
+    }
+}
+
+/// # Safety
+/// A table of a plan whose paths are being made.
+unsafe fn search_by_guarded_column(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    entry: *mut pg_sys::RangeTblEntry,
+) {
+    // SAFETY: as the function's. What is taken out of the lists stays valid; new lists are made in the same context.
+    unsafe {
+        let conditions: Vec<_> = elements::<pg_sys::RestrictInfo>((*rel).baserestrictinfo).collect();
+        let guarded: Vec<i16> = conditions
+            .iter()
+            .filter_map(|condition| guarded_column((**condition).clause.cast()))
+            .filter(|(table, _)| *table == (*rel).relid)
+            .map(|(_, column)| column)
+            .collect();
+        let names_cursor = conditions
+            .iter()
+            .any(|condition| is_a((**condition).clause.cast(), pg_sys::NodeTag::T_CurrentOfExpr));
+        // A cursor has shown its row already.
+        if guarded.is_empty() || names_cursor {
+            return;
+        }
+        if !(*entry).tablesample.is_null() {
+            let error = Error::new(
+                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+                "TABLESAMPLE is not supported on tables of rag_ext",
+            );
+            let error = error.detail("A sample would be one of all rows, hidden ones included.");
+            pg_sys::panic::ErrorReport::from(error).report(PgLogLevel::ERROR);
+        }
+        let is_guarded = |index: *mut pg_sys::IndexOptInfo| {
+            guarded.iter().any(|column| i32::from(*column) == *(*index).indexkeys)
+        };
+        let indexes: Vec<_> = elements::<pg_sys::IndexOptInfo>((*rel).indexlist).collect();
+        let (kept, others): (Vec<_>, Vec<_>) = indexes.into_iter().partition(|index| is_guarded(*index));
+        if kept.is_empty() {
+            return;
+        }
+        let by_key = paths_by(root, rel, others.into_iter().filter(|index| (**index).unique));
+        paths_by(root, rel, kept.into_iter());
+        for path in by_key.into_iter().filter(|path| finds_a_given_key(*path)) {
+            pg_sys::add_path(rel, path);
+        }
+        // Conditions of the caller come after the policies', also those that cost nothing, such as IS NULL, and would
+        // otherwise be tried first.
+        for condition in conditions {
+            if (*condition).security_level > 0 {
+                (*condition).leakproof = false;
+            }
+        }
+    }
+}
+
+/// Has the planner make paths by these indexes alone, and returns them.
+///
+/// # Safety
+/// As [`search_by_guarded_column`]; the indexes are the table's.
+unsafe fn paths_by(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    indexes: impl Iterator<Item = *mut pg_sys::IndexOptInfo>,
+) -> Vec<*mut pg_sys::Path> {
+    // SAFETY: as the function's; new lists are made in the planner's context.
+    unsafe {
+        (*rel).indexlist =
+            indexes.fold(std::ptr::null_mut(), |list, index| pg_sys::lappend(list, index.cast()));
+        (*rel).pathlist = std::ptr::null_mut();
+        (*rel).partial_pathlist = std::ptr::null_mut();
+        pg_sys::create_index_paths(root, rel);
+        elements((*rel).pathlist).collect()
+    }
+}
+
+/// Whether a path looks up one unique column by a value, or by some: whoever knows a random id may be told as fast as
+/// ever what he sees of it, but may not go over a range of them.
+///
+/// # Safety
+/// A valid path.
+unsafe fn finds_a_given_key(path: *mut pg_sys::Path) -> bool {
+    // SAFETY: each cast is to the type that the node's tag names; an index has as many families as columns.
+    unsafe {
+        if !is_a(path.cast(), pg_sys::NodeTag::T_IndexPath) {
+            return false;
+        }
+        let path = path.cast::<pg_sys::IndexPath>();
+        let index = (*path).indexinfo;
+        (*index).nkeycolumns == 1
+            && elements::<pg_sys::IndexClause>((*path).indexclauses).any(|clause| {
+                let condition = (*(*clause).rinfo).clause.cast::<pg_sys::Node>();
+                let operator = match (*condition).type_ {
+                    pg_sys::NodeTag::T_OpExpr => (*condition.cast::<pg_sys::OpExpr>()).opno,
+                    pg_sys::NodeTag::T_ScalarArrayOpExpr => {
+                        (*condition.cast::<pg_sys::ScalarArrayOpExpr>()).opno
+                    }
+                    _ => return false,
+                };
+                pg_sys::get_op_opfamily_strategy(operator, *(*index).opfamily)
+                    == pg_sys::BTEqualStrategyNumber as i32
+            })
+    }
+}
+
+/// Elements of a list of nodes; null is an empty one.
+///
+/// # Safety
+/// A list of pointers to `T`, which outlives the iteration.
+unsafe fn elements<T>(list: *mut pg_sys::List) -> impl Iterator<Item = *mut T> {
+    // SAFETY: as the function's.
+    let count = if list.is_null() { 0 } else { unsafe { (*list).length as usize } };
+    (0..count).map(move |index| unsafe {
+        // SAFETY: `index` is below the list's length.
+        (*(*list).elements.add(index)).ptr_value.cast()
+    })
+}

@@ -1,0 +1,110 @@
+//! Rows of our own small tables, read straight from them by index: without SQL, and without policies.
+//!
+//! For what policies are made of, which would hide the rows or ask again. Nothing of it can be seen from outside: the
+//! locks are let go at once, and the scans are not counted.
+
+use crate::pg::Oid;
+use crate::pg::statistics::Uncounted;
+use pgrx::{FromDatum, IntoDatum, pg_sys};
+use std::ffi::CStr;
+use std::marker::PhantomData;
+
+/// Which rows; the column leads the index.
+pub(crate) enum Condition<'a> {
+    /// A text column equals this.
+    Text(&'a CStr, &'a str),
+    /// A uuid column is this or greater.
+    UuidFrom(&'a CStr, [u8; 16]),
+}
+
+/// A row of a scan.
+pub(crate) struct Row<'a> {
+    table: Oid,
+    tuple: pg_sys::HeapTuple,
+    descriptor: pg_sys::TupleDesc,
+    _scan: PhantomData<&'a ()>,
+}
+
+impl Row<'_> {
+    /// The value of a column; `None` if it is null, or there is no such column.
+    pub(crate) fn get<T: FromDatum>(&self, column: &CStr) -> Option<T> {
+        let mut is_null = false;
+        // SAFETY: tuple and descriptor are those of the scan, which outlives the row; the type is the column's, which
+        // stands in sql/.
+        unsafe {
+            let number = pg_sys::get_attnum(self.table, column.as_ptr());
+            if number <= 0 {
+                return None;
+            }
+            let value = pg_sys::heap_getattr(self.tuple, i32::from(number), self.descriptor, &mut is_null);
+            T::from_datum(value, is_null)
+        }
+    }
+}
+
+/// What `read` makes of the rows that meet a condition, under the active snapshot; rows of which it makes nothing are
+/// left out. While the extension is being created or dropped, a table or index may be missing: then there are no rows.
+pub(crate) fn rows<R>(
+    table: &CStr,
+    index: &CStr,
+    condition: &Condition<'_>,
+    mut read: impl FnMut(&Row<'_>) -> Option<R>,
+) -> Vec<R> {
+    let mut found = Vec::new();
+    let _uncounted = Uncounted::begin();
+    // SAFETY: an ordinary index scan, closed before returning; the value of the condition is of the column's type, and
+    // outlives the scan.
+    unsafe {
+        let namespace = pg_sys::get_namespace_oid(c"rag".as_ptr(), true);
+        let named = |name: &CStr| pg_sys::get_relname_relid(name.as_ptr(), namespace);
+        let (table, index) = (named(table), named(index));
+        if [namespace, table, index].contains(&pg_sys::InvalidOid) {
+            return found;
+        }
+        let relation = pg_sys::table_open(table, pg_sys::AccessShareLock as i32);
+        let snapshot = if pg_sys::ActiveSnapshotSet() {
+            pg_sys::GetActiveSnapshot()
+        } else {
+            pg_sys::GetTransactionSnapshot()
+        };
+        let (column, strategy, collation, procedure, value) = match condition {
+            Condition::Text(column, text) => (
+                column,
+                pg_sys::BTEqualStrategyNumber,
+                pg_sys::DEFAULT_COLLATION_OID,
+                pg_sys::F_TEXTEQ,
+                text.into_datum(),
+            ),
+            Condition::UuidFrom(column, bytes) => (
+                column,
+                pg_sys::BTGreaterEqualStrategyNumber,
+                pg_sys::InvalidOid,
+                pg_sys::F_UUID_GE,
+                Some(pg_sys::Datum::from(bytes.as_ptr())),
+            ),
+        };
+        let mut key = pg_sys::ScanKeyData::default();
+        pg_sys::ScanKeyEntryInitialize(
+            &mut key,
+            0,
+            pg_sys::get_attnum(table, column.as_ptr()),
+            strategy as u16,
+            pg_sys::InvalidOid,
+            collation,
+            pg_sys::Oid::from(procedure),
+            value.unwrap_or(pg_sys::Datum::null()),
+        );
+        let scan = pg_sys::systable_beginscan(relation, index, true, snapshot, 1, &mut key);
+        loop {
+            let tuple = pg_sys::systable_getnext(scan);
+            if tuple.is_null() {
+                break;
+            }
+            let row = Row { table, tuple, descriptor: (*relation).rd_att, _scan: PhantomData };
+            found.extend(read(&row));
+        }
+        pg_sys::systable_endscan(scan);
+        pg_sys::table_close(relation, pg_sys::AccessShareLock as i32);
+    }
+    found
+}

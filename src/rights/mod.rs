@@ -1,0 +1,297 @@
+//! L3: what the caller may see and change, as lists of ids. All policies ask here, and so does every search.
+//!
+//! The lists are read from `rag.domain`, `rag.collection` and `rag.collection_grant` by index, without SQL and without
+//! policies, always in the same steps: neither locks nor counters nor plans tell what was found. They are made once
+//! per statement, and cost with what the caller has, and with the number of attached tables.
+
+mod sight;
+
+pub(crate) use sight::Sight;
+
+use crate::attach::{self, Visibility};
+use crate::error::Result;
+use crate::pg::circumstances::Circumstances;
+use crate::pg::table::{self, Condition, Row};
+use crate::pg::{Oid, principal};
+use crate::storage::collection::{self, VisibleDomain};
+use crate::storage::{FIRST_ATTACHED, Id, added_policy, id, is_attached};
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::ffi::CStr;
+use std::rc::Rc;
+
+/// Lists of ids, each sorted and without repetition.
+#[derive(Debug, Default)]
+pub(crate) struct Rights {
+    /// Domains whose rows the caller sees. Of attached tables: as far as the table's own policies say.
+    pub(crate) readable: Vec<Id>,
+    /// Domains whose documents he may change.
+    pub(crate) writable: Vec<Id>,
+    /// Collections that he can name, whether or not he may read anything in them.
+    pub(crate) collections: Vec<Id>,
+    /// Collections of which he is the owner.
+    pub(crate) own_collections: Vec<Id>,
+    /// Domains with a grant that he gave or got.
+    pub(crate) granted: Vec<Id>,
+}
+
+/// Of the caller, in the words of the rights model; see `rag.principals()`.
+///
+/// 55000: see [`added_policy::require_recorded`].
+pub(crate) fn current() -> Result<Rc<Rights>> {
+    added_policy::require_recorded()?;
+    let now = Circumstances::now();
+    let known = LAST.with_borrow(|last| match last {
+        Some((found_under, rights)) if *found_under == now => Some(Rc::clone(rights)),
+        _ => None,
+    });
+    if let Some(rights) = known {
+        return Ok(rights);
+    }
+    let rights = Rc::new(find(None)?);
+    LAST.set(Some((now, Rc::clone(&rights))));
+    if !collection::has_added_policies_on_rights() || !principal::is_held_to_policies() {
+        return Ok(rights);
+    }
+    // What an administrator's policies leave of the tables that rights are read from: asked by queries, whose own
+    // policies are content with what was found above. It may depend on anything, and so is not kept.
+    let shown = Shown::read()?;
+    LAST.set(None);
+    find(Some(&shown)).map(Rc::new)
+}
+
+/// What the caller sees of the tables that rights are made of.
+struct Shown {
+    domains: HashSet<Id>,
+    collections: HashSet<Id>,
+    grants: HashSet<(Id, String, String)>,
+}
+
+impl Shown {
+    fn read() -> Result<Self> {
+        Ok(Self {
+            domains: collection::shown_domains()?.into_iter().collect(),
+            collections: collection::shown_collections()?.into_iter().collect(),
+            grants: collection::shown_grants()?.into_iter().collect(),
+        })
+    }
+}
+
+/// Domains that the caller sees by his principals, also where he is a superuser; all there are with `everything`, which
+/// is for `rag_ext.all_domains`. With a name: those of collections so called.
+pub(crate) fn visible_domains(everything: bool, name: Option<&str>) -> Result<Vec<VisibleDomain>> {
+    if everything || principal::is_held_to_policies() {
+        return collection::visible_domains(None, name);
+    }
+    collection::visible_domains(Some(&current()?.readable), name)
+}
+
+/// Those of the domains whose documents the caller may change.
+pub(crate) fn writable(domains: &[Id]) -> Result<Vec<Id>> {
+    let rights = current()?;
+    Ok(domains.iter().copied().filter(|domain| rights.writable.binary_search(domain).is_ok()).collect())
+}
+
+thread_local! {
+    static LAST: RefCell<Option<(Circumstances, Rc<Rights>)>> = const { RefCell::new(None) };
+}
+
+struct Domain {
+    id: Id,
+    collection: Id,
+    owner: String,
+    role: Oid,
+}
+
+struct Collection {
+    id: Id,
+    owner: String,
+    role: Oid,
+    is_shared: bool,
+}
+
+struct Grant {
+    domain: Id,
+    collection: Id,
+    principal: String,
+    role: Oid,
+    privilege: String,
+    is_for_writing: bool,
+    is_shared: bool,
+}
+
+impl Grant {
+    /// Whether it lets the caller read the domain: whoever may write into a shared one sees it.
+    fn shows_domain(&self) -> bool {
+        !self.is_for_writing || self.is_shared
+    }
+
+    fn key(&self) -> (Id, String, String) {
+        (self.domain, self.principal.clone(), self.privilege.clone())
+    }
+}
+
+/// The lists; where only a part of the tables is `shown`, those of that part.
+fn find(shown: Option<&Shown>) -> Result<Rights> {
+    let principals = principal::current_principals()?;
+    let mut visibility = Visibility::default();
+    let mut rights = Rights::default();
+    let is_shown = |domain: &Domain| shown.is_none_or(|s| s.domains.contains(&domain.id));
+    let mut grants = grants_to(&principals);
+    grants.retain(|g| shown.is_none_or(|s| s.grants.contains(&g.key())));
+    let mut own_collections = Vec::new();
+    for principal in &principals {
+        own_collections.extend(collections_of(principal));
+        for domain in domains_of(principal).into_iter().filter(is_shown) {
+            if is_attached(domain.id) {
+                continue;
+            }
+            rights.readable.push(domain.id);
+            rights.writable.push(domain.id);
+            rights.granted.push(domain.id);
+        }
+    }
+    for domain in attached_domains().into_iter().filter(is_shown) {
+        if attach::is_domain_readable(&mut visibility, domain.collection, &domain.owner, domain.role)? {
+            rights.readable.push(domain.id);
+            rights.granted.push(domain.id);
+        }
+    }
+    for grant in &grants {
+        rights.granted.push(grant.domain);
+        rights.collections.push(grant.collection);
+        if is_attached(grant.domain) {
+            continue;
+        }
+        if grant.shows_domain() {
+            rights.readable.push(grant.domain);
+        }
+        if grant.is_for_writing && grant.is_shared {
+            rights.writable.push(grant.domain);
+        }
+    }
+    own_collections.retain(|c: &Collection| shown.is_none_or(|s| s.collections.contains(&c.id)));
+    rights.own_collections.extend(own_collections.iter().map(|c| c.id));
+    rights.collections.extend(own_collections.iter().map(|c| c.id));
+    rights.collections.extend(attached_collections());
+    let mut named = std::mem::take(&mut rights.collections);
+    tidy(&mut named);
+    for collection in named {
+        if !is_attached(collection) || attach::is_source_readable(&mut visibility, collection)? {
+            rights.collections.push(collection);
+        }
+    }
+    let future = future_domains(&principals, &own_collections, &grants);
+    rights.readable.extend(&future);
+    rights.writable.extend(&future);
+    for list in [
+        &mut rights.readable,
+        &mut rights.writable,
+        &mut rights.collections,
+        &mut rights.own_collections,
+        &mut rights.granted,
+    ] {
+        tidy(list);
+    }
+    Ok(rights)
+}
+
+fn tidy(ids: &mut Vec<Id>) {
+    ids.sort_unstable();
+    ids.dedup();
+}
+
+/// Domains that the caller's next insert would create. A row whose domain is made by the same statement must already
+/// pass WITH CHECK and RETURNING, though the statement's snapshot is older than the domain.
+fn future_domains(principals: &[String], own: &[Collection], grants: &[Grant]) -> Vec<Id> {
+    let derived = |collection: Option<Id>, owner: &str| {
+        Id::from_be_bytes(principal::derived_domain(collection.map(Id::to_be_bytes), owner))
+    };
+    let mut domains = Vec::new();
+    for principal in principals {
+        domains.push(derived(None, principal));
+        // A collection of a role that the caller inherits: his documents there are his own.
+        let inherited = own.iter().filter(|c| c.owner != *principal && !c.is_shared && !is_attached(c.id));
+        domains.extend(inherited.map(|c| derived(Some(c.id), principal)));
+        let open = grants.iter().filter(|g| g.is_for_writing && !g.is_shared && !is_attached(g.collection));
+        domains.extend(open.map(|g| derived(Some(g.collection), principal)));
+    }
+    domains
+}
+
+fn id_of(row: &Row<'_>, column: &CStr) -> Option<Id> {
+    row.get::<pgrx::Uuid>(column).map(id)
+}
+
+fn domain_of_row(row: &Row<'_>) -> Option<Domain> {
+    Some(Domain {
+        id: id_of(row, c"id")?,
+        // None: the collection was deleted, and nobody sees the domain any more.
+        collection: id_of(row, c"collection_id")?,
+        owner: row.get(c"owner")?,
+        role: row.get(c"owner_role")?,
+    })
+}
+
+fn collection_of_row(row: &Row<'_>) -> Option<Collection> {
+    Some(Collection {
+        id: id_of(row, c"id")?,
+        owner: row.get(c"owner")?,
+        role: row.get(c"owner_role")?,
+        is_shared: row.get(c"shared")?,
+    })
+}
+
+fn domains_of(owner: &str) -> Vec<Domain> {
+    let mut found = table::rows(c"domain", c"domain_owner", &Condition::Text(c"owner", owner), domain_of_row);
+    found.retain(|d| principal::is_current(&d.owner, d.role));
+    found
+}
+
+fn collections_of(owner: &str) -> Vec<Collection> {
+    let condition = Condition::Text(c"owner", owner);
+    let mut found =
+        table::rows(c"collection", c"collection_owner_owner_role_name_key", &condition, collection_of_row);
+    found.retain(|c| principal::is_current(&c.owner, c.role));
+    found
+}
+
+fn attached_domains() -> Vec<Domain> {
+    table::rows(
+        c"domain",
+        c"domain_pkey",
+        &Condition::UuidFrom(c"id", FIRST_ATTACHED.to_be_bytes()),
+        domain_of_row,
+    )
+}
+
+fn attached_collections() -> Vec<Id> {
+    let condition = Condition::UuidFrom(c"id", FIRST_ATTACHED.to_be_bytes());
+    table::rows(c"collection", c"collection_pkey", &condition, |row| id_of(row, c"id"))
+}
+
+/// Grants to one of the principals, or to everybody.
+fn grants_to(principals: &[String]) -> Vec<Grant> {
+    let grant = |row: &Row<'_>| {
+        let privilege: String = row.get(c"privilege")?;
+        Some(Grant {
+            domain: id_of(row, c"domain_id")?,
+            collection: id_of(row, c"collection_id")?,
+            principal: row.get(c"principal")?,
+            role: row.get(c"principal_role").unwrap_or(Oid::INVALID),
+            is_for_writing: privilege == "write",
+            privilege,
+            is_shared: row.get(c"shared")?,
+        })
+    };
+    let mut found = Vec::new();
+    for name in principals.iter().map(String::as_str).chain([PUBLIC]) {
+        let condition = Condition::Text(c"principal", name);
+        found.extend(table::rows(c"collection_grant", c"collection_grant_principal", &condition, grant));
+    }
+    found.retain(|g| g.principal == PUBLIC || principal::is_current(&g.principal, g.role));
+    found
+}
+
+/// The principal that stands for everybody.
+const PUBLIC: &str = "public";
