@@ -123,3 +123,13 @@ BEGIN
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', item.name);
     END LOOP;
 END $$;
+
+-- Who has missed it finds out here, and not by waiting for what never comes.
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM string_to_table(current_setting('shared_preload_libraries'), ',') l (name)
+                   WHERE btrim(l.name, ' "') ~ '(^|/)rag_ext(\.so)?$') THEN
+        RAISE WARNING 'rag_ext is not preloaded: nothing can be ingested, searched or answered'
+            USING HINT = 'Add rag_ext to shared_preload_libraries and restart the server.';
+    END IF;
+END $$;

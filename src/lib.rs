@@ -27,6 +27,7 @@ pub extern "C-unwind" fn _PG_init() {
     if pg::server::is_preloading() {
         pg::shared::reserve();
         pg::closing::install();
+        pg::denied::install();
         workers::register();
     }
 }

@@ -1,7 +1,7 @@
 //! Metadata: checking rules, trying them out, applying changed ones.
 
 use super::ingest::check_size;
-use super::{call, options_of, required};
+use super::{call, call_even_unloaded, options_of, required};
 use crate::error::{Error, Result};
 use crate::ingest::{extract, target};
 use crate::pg::{ErrorReport, elevation, interrupts, principal};
@@ -20,7 +20,7 @@ const MAX_TRIED_RULES: usize = 200;
 
 #[pg_extern(sql = false)]
 fn check_metadata_rule(rule: JsonB) -> std::result::Result<(), ErrorReport> {
-    call(|| {
+    call_even_unloaded(|| {
         Rule::compile(&definition(rule.0)?)?;
         Ok(())
     })

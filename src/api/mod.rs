@@ -18,11 +18,20 @@ mod work;
 
 use crate::error::{Error, Result};
 use crate::pg::elevation::with_safe_search_path;
-use crate::pg::{ErrorReport, call_cache, server};
+use crate::pg::{ErrorReport, call_cache, server, shared};
 use pgrx::JsonB;
 
-/// Runs a function's body under a search path of our own, and gives errors the form that SQL gets.
+/// Runs a function's body under a search path of our own, and gives errors the form that SQL gets. 55000 where the library
+/// is not preloaded: nothing would be ingested, and half of an answer looks like a whole one.
 fn call<T>(body: impl FnOnce() -> Result<T>) -> std::result::Result<T, ErrorReport> {
+    call_even_unloaded(|| {
+        shared::require()?;
+        body()
+    })
+}
+
+/// As [`call`], for what works, or is a matter of rows alone, where the library is not preloaded.
+fn call_even_unloaded<T>(body: impl FnOnce() -> Result<T>) -> std::result::Result<T, ErrorReport> {
     let _call = call_cache::enter();
     with_safe_search_path(body).map_err(|mut error| {
         if error.has_private_detail && !server::user_is_superuser() {

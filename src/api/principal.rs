@@ -1,6 +1,6 @@
 //! Who the caller is, for policies and defaults.
 
-use super::call;
+use super::call_even_unloaded;
 use crate::error::Error;
 use crate::pg::{ErrorReport, Oid};
 use crate::pg::{principal, random};
@@ -51,7 +51,7 @@ fn derived_domain(collection: Option<pgrx::Uuid>, owner: Option<&str>) -> Result
 
 #[pg_extern(sql = false)]
 fn wake_workers() -> Result<(), ErrorReport> {
-    call(|| {
+    call_even_unloaded(|| {
         workers::wake_at_commit();
         Ok(())
     })

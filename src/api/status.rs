@@ -1,6 +1,6 @@
 //! What works and what does not.
 
-use super::call;
+use super::call_even_unloaded;
 use crate::config;
 use crate::engine;
 use crate::error::Result;
@@ -13,7 +13,7 @@ use rag_wire::{EngineStatus, ModelInfo, ModelKind};
 
 #[pg_extern(sql = false)]
 fn rag_status() -> std::result::Result<String, ErrorReport> {
-    call(|| {
+    call_even_unloaded(|| {
         let mut lines = Lines::default();
         lines.good(format!("rag_ext {} in Postgres", env!("CARGO_PKG_VERSION")));
         describe_workers(&mut lines);
@@ -162,7 +162,7 @@ fn engine_state() -> std::result::Result<
     >,
     ErrorReport,
 > {
-    let (state, status) = call(|| Ok((shared::engine_state(), engine::status())))?;
+    let (state, status) = call_even_unloaded(|| Ok((shared::engine_state(), engine::status())))?;
     let words = |found: &std::result::Result<String, String>| match found {
         Ok(text) => text.clone(),
         Err(problem) => for_superusers(problem).to_owned(),
@@ -226,7 +226,7 @@ fn models() -> std::result::Result<
     >,
     ErrorReport,
 > {
-    let models = call(engine::models)?;
+    let models = call_even_unloaded(engine::models)?;
     let sees_load = principal::may_monitor();
     let some = |text: String| (!text.is_empty()).then_some(text);
     Ok(TableIterator::new(models.into_iter().map(move |m| {

@@ -1,6 +1,6 @@
 //! The BEFORE trigger of `rag.document`, and metadata as rows.
 
-use super::call;
+use super::call_even_unloaded;
 use super::ingest::check_size;
 use crate::error::{self, Error};
 use crate::ingest::target;
@@ -21,7 +21,7 @@ type Row<'a> = PgHeapTuple<'a, AllocatedByRust>;
 fn document_before<'a>(
     trigger: &'a pgrx::PgTrigger<'a>,
 ) -> std::result::Result<Option<PgHeapTuple<'a, AllocatedByRust>>, ErrorReport> {
-    let row = call(|| before(trigger));
+    let row = call_even_unloaded(|| before(trigger));
     match row {
         Ok(row) => Ok(Some(row)),
         Err(report) => {

@@ -134,10 +134,7 @@ fn send(call: Call, lane: Lane, principals: &[String]) -> Result<Reply> {
 /// 55000: the library is not preloaded, or the engine speaks another protocol. 58000: the engine cannot be
 /// reached, or died twice over this request. 54000: the request is too long to send. 57014: no reply in time.
 pub(crate) fn call(request: &Request) -> Result<Reply> {
-    if !shared::is_available() {
-        return Err(Error::not_ready("rag_ext must be loaded via \"shared_preload_libraries\"")
-            .hint("Add rag_ext to shared_preload_libraries and restart the server."));
-    }
+    shared::require()?;
     let frame = rag_wire::encode(request).map_err(|error| match error {
         rag_wire::FrameError::TooLong(bytes) => Error::limit(format!(
             "request of {bytes} bytes exceeds the limit of {} bytes",

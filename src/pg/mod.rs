@@ -9,6 +9,7 @@ pub(crate) mod call_state;
 pub(crate) mod child;
 pub(crate) mod closing;
 pub(crate) mod database;
+pub(crate) mod denied;
 pub(crate) mod elevation;
 pub(crate) mod interrupts;
 pub(crate) mod principal;

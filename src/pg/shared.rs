@@ -3,6 +3,7 @@
 //! It exists only where `shared_preload_libraries` names the library; everywhere else [`is_available`] is
 //! false, requests for work are dropped and the engine's state is unknown.
 
+use crate::error::{Error, Result};
 use crate::pg::work_queue::{Place, WorkQueue};
 use crate::pg::{server, transaction};
 use pgrx::{PGRXSharedMemory, PgLwLock, pg_guard, pg_shmem_init, pg_sys};
@@ -36,6 +37,15 @@ pub(crate) fn reserve() {
 /// Whether the library was preloaded.
 pub(crate) fn is_available() -> bool {
     AVAILABLE.load(Ordering::Relaxed)
+}
+
+/// 55000 unless the library was preloaded.
+pub(crate) fn require() -> Result<()> {
+    if is_available() {
+        return Ok(());
+    }
+    Err(Error::not_ready("rag_ext must be loaded via \"shared_preload_libraries\"")
+        .hint("Add rag_ext to shared_preload_libraries and restart the server."))
 }
 
 /// Bytes kept of the engine's last error.

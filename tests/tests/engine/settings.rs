@@ -1,7 +1,7 @@
 //! What is missing or set wrongly is said in words.
 
 use super::LIMIT;
-use rag_tests::{Cluster, wait_until};
+use rag_tests::{Cluster, Database, wait_until};
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -11,30 +11,59 @@ use std::time::Duration;
 fn a_server_that_has_not_preloaded_the_library_says_so() {
     let cluster = Cluster::builder("not_preloaded").without_preload().start();
     let mut admin = cluster.connect("postgres", "postgres");
-    match admin.try_run("CREATE EXTENSION rag_ext CASCADE") {
-        Ok(()) => {
-            let status = admin.value("SELECT rag_status()");
-            assert!(status.contains("shared_preload_libraries"), "{status}");
-            for sql in [
-                "SELECT rag_embed('x')",
-                "SELECT * FROM rag_rerank('x', ARRAY['y'])",
-                "SELECT rag_ingest('x', options => '{\"sync\": true}')",
-            ] {
-                let failure = admin.refuses("55000", sql);
-                assert!(failure.hint.contains("shared_preload_libraries"), "{failure}");
-            }
-        }
-        Err(failure) => {
-            assert_eq!(failure.code, "55000", "{failure}");
-            assert!(failure.hint.contains("shared_preload_libraries"), "{failure}");
-        }
+    admin.run("CREATE EXTENSION rag_ext CASCADE");
+    let warnings = admin.notices();
+    let warning = warnings.iter().find(|notice| notice.message.contains("not preloaded"));
+    assert!(warning.is_some_and(|w| w.hint.contains("shared_preload_libraries")), "{warnings:?}");
+    let status = admin.value("SELECT rag_status()");
+    assert!(status.contains("shared_preload_libraries"), "{status}");
+    admin.run("INSERT INTO rag.document (uri, content) VALUES ('kept', 'It will be taken in.')");
+    for sql in [
+        "SELECT rag_embed('x')",
+        "SELECT * FROM rag_rerank('x', ARRAY['y'])",
+        "SELECT rag_ingest('x', options => '{\"sync\": true}')",
+        "SELECT * FROM rag_search('x')",
+        "SELECT * FROM rag_search('x', mode => 'keyword')",
+        "SELECT rag_wait()",
+        "SELECT rag_answer('x')",
+        "SELECT rag_answer_text('x')",
+        "SELECT * FROM rag_cite('x')",
+        "SELECT rag_create_collection('x')",
+        "SELECT rag_retry()",
+    ] {
+        let failure = admin.refuses("55000", sql);
+        assert!(failure.hint.contains("shared_preload_libraries"), "{failure}");
     }
     cluster.configure("shared_preload_libraries = 'rag_ext'");
     cluster.restart();
     let mut admin = cluster.connect("postgres", "postgres");
-    admin.run("CREATE EXTENSION IF NOT EXISTS rag_ext CASCADE");
+    admin.settle();
+    assert_eq!(admin.column("SELECT status FROM rag.document"), ["done"]);
     admin.ingest("Now it works.", "now");
-    assert_eq!(admin.count("SELECT count(*) FROM rag_search('works')"), 1);
+    assert_eq!(admin.count("SELECT count(*) FROM rag_search('works', mode => 'keyword')"), 1);
+}
+
+#[test]
+fn who_may_not_use_it_yet_is_told_who_can_help() {
+    let database = Database::new("not_enabled");
+    let role = database.outsider("eve", "");
+    let mut eve = database.connect(&role);
+    for sql in [
+        "SELECT rag_status()",
+        "SELECT * FROM rag_search('x')",
+        "SELECT rag_ingest('x')",
+        "SELECT count(*) FROM rag.document",
+        "INSERT INTO rag.document (content) VALUES ('x')",
+    ] {
+        let failure = eve.refuses("42501", sql);
+        assert!(failure.hint.contains("SELECT rag_enable('role')"), "{failure}");
+    }
+    // What is not ours, or stays with superusers, gets no such advice.
+    database.admin().run("CREATE SCHEMA ragged; CREATE TABLE ragged.t ()");
+    for sql in ["SELECT rag_enable('x')", "SELECT * FROM ragged.t", "SELECT pg_read_file('x')"] {
+        let failure = eve.refuses("42501", sql);
+        assert!(!failure.hint.contains("rag_enable"), "{failure}");
+    }
 }
 
 #[test]
@@ -63,6 +92,13 @@ fn what_the_engine_lacks_is_named_and_mended_by_a_reload() {
         cluster.reload();
         wait_until("it works again", LIMIT, || ann.try_rows(call).is_ok());
     }
+    admin.run("ALTER SYSTEM SET rag_ext.engine_memory_limit = '20MB'");
+    cluster.reload();
+    wait_until("the status says why the engine ends", LIMIT, || {
+        admin.value("SELECT last_error FROM rag.engine_status").contains("engine_memory_limit allows, 20 MB")
+    });
+    assert!(cluster.log().contains("ended itself, for it held more memory"), "{}", cluster.log_tail());
+    admin.run("ALTER SYSTEM RESET rag_ext.engine_memory_limit");
     admin.run("ALTER SYSTEM SET rag_ext.rerank_model = ''");
     cluster.reload();
     let call = "SELECT * FROM rag_rerank('x', ARRAY['y ' || clock_timestamp()])";
