@@ -40,7 +40,30 @@ fn a_server_that_has_not_preloaded_the_library_says_so() {
     admin.settle();
     assert_eq!(admin.column("SELECT status FROM rag.document"), ["done"]);
     admin.ingest("Now it works.", "now");
-    assert_eq!(admin.count("SELECT count(*) FROM rag_search('works')"), 1);
+    assert_eq!(admin.count("SELECT count(*) FROM rag_search('works', mode => 'keyword')"), 1);
+}
+
+#[test]
+fn who_may_not_use_it_yet_is_told_who_can_help() {
+    let database = Database::new("not_enabled");
+    let role = database.outsider("eve", "");
+    let mut eve = database.connect(&role);
+    for sql in [
+        "SELECT rag_status()",
+        "SELECT * FROM rag_search('x')",
+        "SELECT rag_ingest('x')",
+        "SELECT count(*) FROM rag.document",
+        "INSERT INTO rag.document (content) VALUES ('x')",
+    ] {
+        let failure = eve.refuses("42501", sql);
+        assert!(failure.hint.contains("SELECT rag_enable('role')"), "{failure}");
+    }
+    // What is not ours, or stays with superusers, gets no such advice.
+    database.admin().run("CREATE SCHEMA ragged; CREATE TABLE ragged.t ()");
+    for sql in ["SELECT rag_enable('x')", "SELECT * FROM ragged.t", "SELECT pg_read_file('x')"] {
+        let failure = eve.refuses("42501", sql);
+        assert!(!failure.hint.contains("rag_enable"), "{failure}");
+    }
 }
 
 #[test]

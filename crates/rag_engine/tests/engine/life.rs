@@ -67,7 +67,7 @@ fn settings_that_are_no_settings_end_the_engine_with_a_line() {
     let mut settings = settings();
     settings.socket = "x/".repeat(60);
     let mut engine = Engine::with(settings);
-    assert_eq!(engine.wait_for_end().code(), Some(rag_wire::OVER_MEMORY_LIMIT));
+    assert_eq!(engine.wait_for_end().code(), Some(1));
     engine.logs("the limit is 107");
 }
 
@@ -157,6 +157,6 @@ fn above_its_memory_limit_the_engine_ends_with_a_status_of_its_own() {
     let mut settings = settings();
     settings.memory_limit_mb = 20;
     let mut engine = Engine::with(settings);
-    assert_eq!(engine.wait_for_end().code(), Some(1));
+    assert_eq!(engine.wait_for_end().code(), Some(rag_wire::OVER_MEMORY_LIMIT));
     engine.logs("the limit is 20 MiB");
 }

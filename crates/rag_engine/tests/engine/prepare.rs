@@ -176,7 +176,8 @@ fn a_killed_child_is_followed_by_one_that_is_alone_and_only_then_fails_its_docum
     let mut client = engine.connect();
     client.send(Call::Prepare(order(Content::Bytes(page(8_000).into_bytes()), None)));
     let first = patiently("a child", || children(&engine).first().copied());
-    let mut other = engine.connect();
+    // In the other lane, for each has one large document at a time.
+    let mut other = engine.connect().bulk();
     other.send(Call::Prepare(order(Content::Bytes(page(8_000).into_bytes()), None)));
     patiently("two children", || (children(&engine).len() == 2).then_some(()));
     kill(first);
