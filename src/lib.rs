@@ -1,6 +1,6 @@
 //! Retrieval-augmented generation inside Postgres.
 //!
-//! Layers, imports pointing down: `api` → `answer`, `ingest` → `search` → `engine`, `storage` → `pg`. See
+//! Layers, imports pointing down: `api` → `answer`, `ingest` → `search` → `rights`, `engine`, `storage` → `pg`. See
 //! ARCHITECTURE.md.
 
 use pgrx::prelude::*;

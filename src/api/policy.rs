@@ -15,7 +15,7 @@ fn is_listed(
     list: fn(&Rights) -> &Vec<Id>,
 ) -> Result<bool, ErrorReport> {
     let found = call_state::with_state(call, |sight: &mut Sight| {
-        Ok(list(sight.rights()?).binary_search(&id(wanted)).is_ok())
+        Ok(list(&*sight.rights()?).binary_search(&id(wanted)).is_ok())
     });
     found.map_err(|error: crate::error::Error| error.into())
 }

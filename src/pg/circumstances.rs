@@ -41,13 +41,6 @@ impl Circumstances {
             }
         }
     }
-
-    /// Whether the same role asks, in the same way: the part that may change while a statement runs, between two
-    /// FETCHes of a cursor for instance.
-    pub(crate) fn is_same_role(&self) -> bool {
-        // SAFETY: reads variables of the backend.
-        unsafe { self.user == pg_sys::GetUserId() && self.outer_user == pg_sys::GetOuterUserId() }
-    }
 }
 
 /// What tells snapshots apart.

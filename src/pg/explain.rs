@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::pg::planner::is_ours;
-use crate::pg::principal::is_held_to_policies;
+use crate::pg::principal::caller_is_held_to_policies;
 use crate::pg::statistics::Uncounted;
 use pgrx::{PgLogLevel, pg_guard, pg_sys};
 use std::cell::Cell;
@@ -85,7 +85,7 @@ unsafe extern "C-unwind" fn executor_start(query: *mut pg_sys::QueryDesc, flags:
     // SAFETY: Postgres hands over a valid query description, which is passed on as it came.
     unsafe {
         let planned = (*query).plannedstmt;
-        let reads_hidden = reads_ours(planned) && is_held_to_policies() && !may_read_all_statistics();
+        let reads_hidden = reads_ours(planned) && caller_is_held_to_policies() && !may_read_all_statistics();
         let counts = flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 && (*query).instrument_options != 0;
         if reads_hidden && counts && EXPLAINED.get() > 0 {
             let error = Error::forbidden("permission denied to count what a query of rag_ext's tables reads")
@@ -115,5 +115,5 @@ unsafe fn reads_ours(planned: *mut pg_sys::PlannedStmt) -> bool {
 
 fn may_read_all_statistics() -> bool {
     // SAFETY: catalog look-up within a transaction.
-    unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), pg_sys::Oid::from(ROLE_PG_READ_ALL_STATS)) }
+    unsafe { pg_sys::has_privs_of_role(pg_sys::GetOuterUserId(), pg_sys::Oid::from(ROLE_PG_READ_ALL_STATS)) }
 }

@@ -53,6 +53,12 @@ pub(crate) fn is_held_to_policies() -> bool {
     role_is_held_to_policies(current_user())
 }
 
+/// Whether it holds for the current user, or for who has called a function that runs with its definer's rights: what that
+/// reads must not tell him more than the function does.
+pub(crate) fn caller_is_held_to_policies() -> bool {
+    is_held_to_policies() || role_is_held_to_policies(outer_user())
+}
+
 /// Whether row-level security holds for a role: not for superusers, nor with BYPASSRLS.
 pub(crate) fn role_is_held_to_policies(role: pg_sys::Oid) -> bool {
     // SAFETY: look-ups in the catalog caches.

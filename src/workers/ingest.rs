@@ -209,7 +209,7 @@ fn process_claims(collection: &Rc<Collection>, claims: Vec<Claim>, unwritten: &m
     let mut since = begun;
     for (index, claim) in claims.iter().enumerate() {
         if index > 0 && begun.elapsed() >= TURN_TIME {
-            give_back(claim, Some(0.0))?;
+            give_back(claim, Pause::exactly(0.0))?;
             continue;
         }
         let place = format!("document {} of {}", index + 1, claims.len());

@@ -194,7 +194,7 @@ fn what_one_role_may_see_is_not_remembered_for_the_next() {
     // An expression that PL/pgSQL keeps until the transaction ends.
     admin.run(
         "CREATE FUNCTION sees(domain uuid, document uuid) RETURNS boolean LANGUAGE plpgsql AS
-             $$ BEGIN RETURN rag.row_visible(domain, document); END $$;
+             $$ BEGIN RETURN rag.sees_document(domain, document); END $$;
          CREATE FUNCTION reads(collection uuid) RETURNS boolean LANGUAGE plpgsql AS
              $$ BEGIN RETURN rag.source_readable(collection); END $$;
          GRANT EXECUTE ON FUNCTION sees, reads TO public",

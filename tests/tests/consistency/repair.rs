@@ -245,7 +245,7 @@ fn files_of_a_dropped_database_go_with_it() {
     let cluster = Cluster::builder("dropped").setting("rag_ext.launcher_naptime", "1").start();
     let database = cluster.database("dropped");
     let mut admin = cluster.connect("postgres", "postgres");
-    let folder = cluster.data().join("pgsql_tmp_rag_ext");
+    let folder = cluster.data().join("pg_stat_tmp/rag_ext");
     let oid = |admin: &mut Session, name: &str| {
         admin.count(&format!("SELECT oid::bigint FROM pg_database WHERE datname = '{name}'"))
     };

@@ -181,7 +181,8 @@ fn statements(guess: &Guess) -> Vec<String> {
         format!("SELECT count(*) FROM rag.{table} WHERE {condition}"),
         format!("SELECT count(*) FROM rag.{table} t JOIN (VALUES (1)) v (n) ON {condition}"),
     ];
-    if matches!(*table, "document" | "collection" | "metadata_rule" | "accepted_collection") {
+    // Not of a collection: what its foreign keys go over, Postgres counts as it does for any table.
+    if matches!(*table, "document" | "metadata_rule" | "accepted_collection") {
         statements.push(format!("DELETE FROM rag.{table} WHERE {condition}"));
     }
     if *table == "document" {
@@ -209,7 +210,8 @@ fn what_others_have_shows_in_nothing_that_a_caller_can_look_at() {
             let plan = random.pick(&PLANS);
             for sql in statements(guess) {
                 let [one, other] = [&mut alone, &mut among].map(|session| seen(session, plan, &sql));
-                let difference = one.lines().zip(other.lines()).find(|(one, other)| one != other);
+                let difference: Vec<_> =
+                    one.lines().zip(other.lines()).filter(|(one, other)| one != other).collect();
                 assert!(one == other, "{plan}\n{sql}\n{difference:#?}");
                 assert_eq!(one.contains("permission denied to count"), !may_count, "{sql}\n{one}");
             }
