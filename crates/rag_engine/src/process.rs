@@ -58,7 +58,10 @@ pub(crate) fn detach() {
 #[allow(unsafe_code)]
 fn forbid_telemetry() {
     // SAFETY: there is one thread, as `detach` demands, so nobody reads the environment meanwhile.
-    unsafe { std::env::set_var("ORT_DISABLE_TELEMETRY", "1") };
+    #[allow(clippy::disallowed_methods, reason = "before there is any other thread")]
+    unsafe {
+        std::env::set_var("ORT_DISABLE_TELEMETRY", "1")
+    };
 }
 
 /// Makes the termination signals end the process with status 0.
