@@ -2,7 +2,7 @@
 //! `pg_read_all_stats`. And the same scans leave nothing in the counters of `pg_stat_xact_…`.
 
 use crate::error::Error;
-use crate::pg::planner::is_ours;
+use crate::pg::planner::reads_ours;
 use crate::pg::principal::caller_is_held_to_policies;
 use crate::pg::statistics::Uncounted;
 use pgrx::{PgLogLevel, pg_guard, pg_sys};
@@ -99,17 +99,6 @@ unsafe extern "C-unwind" fn executor_start(query: *mut pg_sys::QueryDesc, flags:
             Some(next) => pg_sys::ffi::pg_guard_ffi_boundary(|| next(query, flags)),
             None => pg_sys::standard_ExecutorStart(query, flags),
         }
-    }
-}
-
-/// # Safety
-/// A valid plan.
-unsafe fn reads_ours(planned: *mut pg_sys::PlannedStmt) -> bool {
-    // SAFETY: a list of OIDs, or null.
-    unsafe {
-        let relations = (*planned).relationOids;
-        let count = if relations.is_null() { 0 } else { (*relations).length as usize };
-        (0..count).any(|index| is_ours((*(*relations).elements.add(index)).oid_value))
     }
 }
 

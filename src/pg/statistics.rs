@@ -10,7 +10,11 @@ pub(crate) struct Uncounted(bool);
 impl Uncounted {
     pub(crate) fn begin() -> Self {
         // SAFETY: a variable of the backend, read whenever a relation is opened; what it was is put back.
-        unsafe { Self(std::mem::replace(&mut *(&raw mut pg_sys::pgstat_track_counts), false)) }
+        unsafe {
+            let before = pg_sys::pgstat_track_counts;
+            pg_sys::pgstat_track_counts = false;
+            Self(before)
+        }
     }
 }
 

@@ -155,7 +155,10 @@ fn whatever_disagrees_is_found_and_mended() {
         (format!("DELETE FROM rag.embedding WHERE chunk_id IN (SELECT id FROM rag.chunk WHERE document_id = {})", of("a2")), "vector: 2 chunks have no vector"),
         ("INSERT INTO rag.embedding SELECT space_id, domain_id, gen_random_uuid(), v FROM rag.embedding LIMIT 3".into(), "vector: 3 vectors belong to no chunk"),
         (format!("UPDATE rag.document SET chunks = 7 WHERE id = {}", of("a3")), "counter: it counts 7 chunks and has 2"),
-        (format!("DELETE FROM rag.segment WHERE id = (SELECT id FROM rag.segment ORDER BY id LIMIT 1)"), "segment: "),
+        (
+            "DELETE FROM rag.segment WHERE id = (SELECT id FROM rag.segment ORDER BY id LIMIT 1)".to_owned(),
+            "segment: ",
+        ),
         ("SET session_replication_role = replica; INSERT INTO rag.chunk SELECT domain_id, gen_random_uuid(), gen_random_uuid(), section_id, ordinal, content, context, tokens, char_from, char_to, page_from, page_to, sha256 FROM rag.chunk LIMIT 1; RESET session_replication_role".into(), "text: 1 chunks belong to no document"),
     ];
     for (damage, problem) in &cases {

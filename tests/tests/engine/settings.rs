@@ -67,29 +67,6 @@ fn who_may_not_use_it_yet_is_told_who_can_help() {
 }
 
 #[test]
-fn who_may_not_use_it_yet_is_told_who_can_help() {
-    let database = Database::new("not_enabled");
-    let role = database.outsider("eve", "");
-    let mut eve = database.connect(&role);
-    for sql in [
-        "SELECT rag_status()",
-        "SELECT * FROM rag_search('x')",
-        "SELECT rag_ingest('x')",
-        "SELECT count(*) FROM rag.document",
-        "INSERT INTO rag.document (content) VALUES ('x')",
-    ] {
-        let failure = eve.refuses("42501", sql);
-        assert!(failure.hint.contains("SELECT rag_enable('role')"), "{failure}");
-    }
-    // What is not ours, or stays with superusers, gets no such advice.
-    database.admin().run("CREATE SCHEMA ragged; CREATE TABLE ragged.t ()");
-    for sql in ["SELECT rag_enable('x')", "SELECT * FROM ragged.t", "SELECT pg_read_file('x')"] {
-        let failure = eve.refuses("42501", sql);
-        assert!(!failure.hint.contains("rag_enable"), "{failure}");
-    }
-}
-
-#[test]
 fn what_the_engine_lacks_is_named_and_mended_by_a_reload() {
     let cluster = Cluster::builder("lacking").start();
     let database = cluster.database("lacking");

@@ -50,7 +50,7 @@ fn a_long_text_is_cut_in_a_few_times_its_size() {
         other => panic!("{other:?}"),
     }
     let took = peak(&engine) - before;
-    println!("cutting {} MiB took {} MiB", size / MIB, took / MIB);
+    eprintln!("cutting {} MiB took {} MiB", size / MIB, took / MIB);
     assert!(took < 40 * size, "{} MiB for a text of {} MiB", took / MIB, size / MIB);
 }
 
@@ -69,6 +69,6 @@ fn a_text_that_is_refused_or_cut_short_takes_little() {
     let start = client.rerank("when does the ferry leave?", &[&long[..20_000]]).unwrap();
     assert_eq!(whole, start, "the model reads the beginning alone");
     let took = peak(&engine) - before;
-    println!("refusing and reranking 1 MiB took {} MiB", took / MIB);
+    eprintln!("refusing and reranking 1 MiB took {} MiB", took / MIB);
     assert!(took < 64 * MIB, "{} MiB", took / MIB);
 }
