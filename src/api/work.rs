@@ -8,14 +8,16 @@ use crate::config;
 use crate::error::{Error, Result};
 use crate::ingest::target;
 use crate::pg::ErrorReport;
-use crate::pg::{elevation, server};
+use crate::pg::{elevation, interrupts, server, transaction};
 use crate::rights;
 use crate::search::scope::Scope;
 use crate::storage::job::Steered;
 use crate::storage::{Id, collection, document, id, job};
 use crate::workers;
 use pgrx::prelude::*;
+use std::ffi::CStr;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 /// What a priority may be.
 pub(super) const PRIORITIES: RangeInclusive<i64> = -100..=100;
@@ -117,7 +119,7 @@ fn checked_priority(priority: Option<i32>) -> Result<i32> {
 fn rag_cancel(collection: Option<&str>) -> std::result::Result<i64, ErrorReport> {
     call(|| {
         let domains = changeable_domains(collection)?;
-        elevation::elevated(|| job::cancel(Steered::Domains(&domains)))
+        giving_way(|| job::cancel(Steered::Domains(&domains)))
     })
 }
 
@@ -125,7 +127,7 @@ fn rag_cancel(collection: Option<&str>) -> std::result::Result<i64, ErrorReport>
 fn rag_cancel_document(document_id: Option<pgrx::Uuid>) -> std::result::Result<i64, ErrorReport> {
     call(|| {
         let (domain, document) = own_document(document_id)?;
-        elevation::elevated(|| job::cancel(Steered::Document(domain, document)))
+        giving_way(|| job::cancel(Steered::Document(domain, document)))
     })
 }
 
@@ -145,8 +147,30 @@ fn rag_retry_document(document_id: Option<pgrx::Uuid>) -> std::result::Result<i6
     })
 }
 
+/// Runs work on many documents, elevated, in the order of their ids, while statements of others change them in orders of their
+/// own. So that neither ends in a deadlock, this one gives way, before the server looks for one, and comes again.
+fn giving_way(work: impl Fn() -> Result<i64>) -> Result<i64> {
+    for _ in 0..TRIES {
+        let outcome = elevation::with_settings(&[(c"lock_timeout", LOCK_TIMEOUT)], || {
+            transaction::attempt(|| elevation::elevated(&work))
+        });
+        match outcome {
+            Err(error) if error.is_about_a_lock() => interrupts::pause(PAUSE),
+            outcome => return outcome,
+        }
+    }
+    elevation::elevated(work)
+}
+
+/// Well below `deadlock_timeout`.
+const LOCK_TIMEOUT: &CStr = c"100ms";
+
+/// Between two tries, of which there are so many that whoever holds a document for half a minute is waited for.
+const PAUSE: Duration = Duration::from_millis(50);
+const TRIES: usize = 200;
+
 fn retry(steered: Steered<'_>) -> Result<i64> {
-    let retried = elevation::elevated(|| job::retry_failed(steered))?;
+    let retried = giving_way(|| job::retry_failed(steered))?;
     if retried > 0 {
         workers::wake_at_commit();
     }

@@ -245,7 +245,11 @@ fn vectors_without_a_chunk_cost_no_result_and_are_swept() {
 
 #[test]
 fn files_of_a_dropped_database_go_with_it() {
-    let cluster = Cluster::builder("dropped").setting("rag_ext.launcher_naptime", "1").start();
+    // Workers of a database take away what none of its segments is called; here the launcher is to do it.
+    let cluster = Cluster::builder("dropped")
+        .setting("rag_ext.launcher_naptime", "1")
+        .setting("rag_ext.merge_enabled", "off")
+        .start();
     let database = cluster.database("dropped");
     let mut admin = cluster.connect("postgres", "postgres");
     let folder = cluster.data().join("pg_stat_tmp/rag_ext");
