@@ -50,14 +50,15 @@ unsafe fn text<'a>(pointer: *const c_char) -> &'a [u8] {
     if pointer.is_null() { &[] } else { unsafe { CStr::from_ptr(pointer) }.to_bytes() }
 }
 
-/// Whether a message, known by what it was before it was translated, is about our schema or one of our functions.
+/// Whether a message is about our schema or one of our functions. It is known by what it was before it was translated;
+/// one that has passed a hook of ours is known by itself.
 fn is_about_ours(message_id: &[u8], message: &[u8]) -> bool {
+    let known_by = if message_id == b"%s" { message } else { message_id };
     let mut words = message.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
-    match message_id {
-        b"permission denied for schema %s" => words.any(|word| word == b"rag"),
-        b"permission denied for function %s" => words.any(|word| {
-            word.starts_with(b"rag_") && OF_SUPERUSERS.iter().all(|name| name.as_bytes() != word)
-        }),
-        _ => false,
+    if known_by.starts_with(b"permission denied for schema ") {
+        return words.any(|word| word == b"rag");
     }
+    known_by.starts_with(b"permission denied for function ")
+        && words
+            .any(|word| word.starts_with(b"rag_") && OF_SUPERUSERS.iter().all(|name| name.as_bytes() != word))
 }
