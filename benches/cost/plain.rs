@@ -71,7 +71,7 @@ fn fill(admin: &mut Session, owner: &str, chunks: usize) {
              SELECT domain_id, gen_random_uuid(), id, id, c, 'made', '', 1, 0, 4, '' FROM made, generate_series(0, 99) c;
          INSERT INTO rag.embedding (space_id, domain_id, chunk_id, v)
              SELECT s.id, k.domain_id, k.id,
-                    l2_normalize((SELECT array_agg(random() - 0.5 + 0 * k.ordinal) FROM generate_series(1, s.dimension))::real[]::halfvec)
+                    l2_normalize((SELECT array_agg(random() - 0.5 + 0 * (k.ordinal + g)) FROM generate_series(1, s.dimension) g)::real[]::halfvec)
              FROM rag.space s, rag.chunk k JOIN made m ON m.id = k.document_id;
          DROP TABLE made"
     ));

@@ -55,9 +55,18 @@ pub(crate) fn current() -> Result<Rc<Rights>> {
     }
     // What an administrator's policies leave of the tables that rights are read from: asked by queries, whose own
     // policies are content with what was found above. It may depend on anything, and so is not kept.
+    let _forgotten = Forgotten;
     let shown = Shown::read()?;
-    LAST.set(None);
     find(Some(&shown)).map(Rc::new)
+}
+
+/// Has the next call find the lists anew, also after an error.
+struct Forgotten;
+
+impl Drop for Forgotten {
+    fn drop(&mut self) {
+        LAST.set(None);
+    }
 }
 
 /// What the caller sees of the tables that rights are made of.

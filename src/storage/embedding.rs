@@ -6,7 +6,7 @@ use crate::pg::{Oid, elevation, relation, spi};
 use pgrx::Uuid;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 /// A model's vector space.
 #[derive(Debug, Clone, Copy)]
@@ -232,12 +232,17 @@ pub(crate) fn nearest_exact(
         query_vector(&schema, query)?,
         (limit as i64).into(),
     ];
-    let from = match documents {
-        None => "rag.embedding e WHERE e.space_id = $1 AND e.domain_id = ANY ($2)",
+    let (from, settings): (_, &[(&CStr, &CStr)]) = match documents {
+        // In the order of the table: by a bitmap, in two thirds of the time of an index scan.
+        None => (
+            "rag.embedding e WHERE e.space_id = $1 AND e.domain_id = ANY ($2)",
+            &[(c"enable_seqscan", c"off"), (c"enable_indexscan", c"off")],
+        ),
         Some(documents) => {
             args.push(uuids(documents.iter().copied()).into());
-            "rag.chunk c JOIN rag.embedding e ON e.domain_id = c.domain_id AND e.chunk_id = c.id
-             WHERE e.space_id = $1 AND c.domain_id = ANY ($2) AND c.document_id = ANY ($5)"
+            let from = "rag.chunk c JOIN rag.embedding e ON e.domain_id = c.domain_id AND e.chunk_id = c.id
+             WHERE e.space_id = $1 AND c.domain_id = ANY ($2) AND c.document_id = ANY ($5)";
+            (from, &[(c"enable_seqscan", c"off")])
         }
     };
     let sql = format!(
@@ -245,7 +250,7 @@ pub(crate) fn nearest_exact(
          FROM (SELECT e.chunk_id, e.v OPERATOR({schema}.<=>) $3 AS distance FROM {from}
                ORDER BY distance, e.chunk_id LIMIT $4) n"
     );
-    elevation::with_settings(&[(c"enable_seqscan", c"off")], || spi::read(&sql, args, hit_of_row))
+    elevation::with_settings(settings, || spi::read(&sql, args, hit_of_row))
 }
 
 /// The nearest chunks of the domains by the HNSW index with iterative scan: fast, may miss some, and may give
