@@ -174,18 +174,18 @@ fn a_killed_child_is_followed_by_one_that_is_alone_and_only_then_fails_its_docum
         (engine.connect().status().parse_sandbox != "not tested yet").then_some(())
     });
     let mut client = engine.connect();
-    client.send(Call::Prepare(order(Content::Bytes(page(2_000).into_bytes()), None)));
+    client.send(Call::Prepare(order(Content::Bytes(page(1_000).into_bytes()), None)));
     let first = patiently("a child", || children(&engine).first().copied());
     // In the other lane, for each has one large document at a time.
     let mut other = engine.connect().bulk();
-    other.send(Call::Prepare(order(Content::Bytes(page(2_000).into_bytes()), None)));
+    other.send(Call::Prepare(order(Content::Bytes(page(1_000).into_bytes()), None)));
     patiently("two children", || (children(&engine).len() == 2).then_some(()));
     kill(first);
     assert!(matches!(client.receive(), Reply::Prepared(_)), "the second try was let live");
     assert!(matches!(other.receive(), Reply::Prepared(_)));
 
     // Whatever begins is killed: the second kill ends it.
-    client.send(Call::Prepare(order(Content::Bytes(page(2_000).into_bytes()), None)));
+    client.send(Call::Prepare(order(Content::Bytes(page(1_000).into_bytes()), None)));
     let mut killed = Vec::new();
     patiently("two kills", || {
         for child in children(&engine) {
