@@ -139,8 +139,15 @@ unsafe extern "C-unwind" fn relation_stats(
     // SAFETY: the planner's own structures. To have dealt with it without a tuple means that there are no statistics.
     unsafe {
         if is_ours((*entry).relid) {
-            let rel = (*found).rel;
-            let is_held = !rel.is_null() && role_is_held_to_policies(reader(root, rel));
+            // The relation may also be a join, which has no entry of its own.
+            #[cfg(feature = "pg15")]
+            let role = (*entry).checkAsUser;
+            #[cfg(not(feature = "pg15"))]
+            let role = match (*found).rel {
+                rel if rel.is_null() => pg_sys::InvalidOid,
+                rel => (*rel).userid,
+            };
+            let is_held = role != pg_sys::InvalidOid && role_is_held_to_policies(role);
             if is_held || caller_is_held_to_policies() {
                 return true;
             }
