@@ -27,10 +27,10 @@ pub extern "C-unwind" fn _PG_init() {
     config::register();
     pg::planner::install();
     pg::explain::install();
+    pg::statement::install();
     pg::user_id::register();
     if pg::server::is_preloading() {
         pg::shared::reserve();
-        pg::closing::install();
         pg::denied::install();
         workers::register();
     }

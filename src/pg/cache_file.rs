@@ -83,25 +83,26 @@ pub(crate) fn store(name: &str, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Unlinks the cached files with this prefix that `keep` does not want. Those that are mapped live on until
-/// their last map is gone.
-pub(crate) fn remove_others(prefix: &str, keep: impl Fn(&str) -> bool) -> io::Result<usize> {
-    let mut removed = 0;
+/// Names of the cached files with this prefix.
+pub(crate) fn names(prefix: &str) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(FOLDER) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other?,
     };
+    let mut names = Vec::new();
     for entry in entries {
-        let name = entry?.file_name();
-        if let Some(name) = name.to_str()
+        if let Ok(name) = entry?.file_name().into_string()
             && name.starts_with(prefix)
-            && !keep(name)
         {
-            fs::remove_file(path(name))?;
-            removed += 1;
+            names.push(name);
         }
     }
-    Ok(removed)
+    Ok(names)
+}
+
+/// Unlinks a cached file. If it is mapped it lives on until its last map is gone.
+pub(crate) fn remove(name: &str) -> io::Result<()> {
+    fs::remove_file(path(name))
 }
 
 fn path(name: &str) -> PathBuf {

@@ -3,8 +3,8 @@
 //! A connected worker would make `DROP DATABASE` fail, and could hold what `DROP EXTENSION` is to lock. So before
 //! such a statement runs, the workers of the database are asked to leave, and kept away until it is over.
 
-use crate::pg::{ErrorReport, interrupts, locking, server, shared, transaction};
-use pgrx::{PgBox, PgLogLevel, pg_guard, pg_sys};
+use crate::pg::{interrupts, server, shared, transaction};
+use pgrx::{PgBox, pg_guard, pg_sys};
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::time::{Duration, Instant};
@@ -23,56 +23,8 @@ thread_local! {
     static CALLBACK_REGISTERED: Cell<bool> = const { Cell::new(false) };
 }
 
-static mut NEXT_HOOK: pg_sys::ProcessUtility_hook_type = None;
-
-/// Installs the hook. Call once, from `_PG_init`, while libraries are preloaded.
-pub(crate) fn install() {
-    // SAFETY: the only thread of the postmaster, before it starts any process.
-    unsafe {
-        NEXT_HOOK = pg_sys::ProcessUtility_hook;
-        pg_sys::ProcessUtility_hook = Some(process_utility);
-    }
-}
-
-#[pg_guard]
-#[allow(clippy::too_many_arguments, reason = "the signature of the hook")]
-unsafe extern "C-unwind" fn process_utility(
-    planned: *mut pg_sys::PlannedStmt,
-    query: *const std::ffi::c_char,
-    read_only: bool,
-    context: pg_sys::ProcessUtilityContext::Type,
-    params: pg_sys::ParamListInfo,
-    environment: *mut pg_sys::QueryEnvironment,
-    receiver: *mut pg_sys::DestReceiver,
-    completion: *mut pg_sys::QueryCompletion,
-) {
-    // SAFETY: Postgres hands over a valid statement, and everything is passed on as it came. An error of what comes
-    // next unwinds through here, and so opens the database again.
-    unsafe {
-        if let Err(error) = locking::check((*planned).utilityStmt) {
-            ErrorReport::from(error).report(PgLogLevel::ERROR);
-        }
-        let _closed = closed_for((*planned).utilityStmt);
-        match NEXT_HOOK {
-            Some(next) => pg_sys::ffi::pg_guard_ffi_boundary(|| {
-                next(planned, query, read_only, context, params, environment, receiver, completion)
-            }),
-            None => pg_sys::standard_ProcessUtility(
-                planned,
-                query,
-                read_only,
-                context,
-                params,
-                environment,
-                receiver,
-                completion,
-            ),
-        }
-    }
-}
-
 /// Opens the database again at the end of the statement, also if it fails.
-struct Closed(u32);
+pub(crate) struct Closed(u32);
 
 impl Drop for Closed {
     fn drop(&mut self) {
@@ -84,7 +36,7 @@ impl Drop for Closed {
 ///
 /// # Safety
 /// `statement` is a valid utility statement.
-unsafe fn closed_for(statement: *mut pg_sys::Node) -> Option<Closed> {
+pub(crate) unsafe fn closed_for(statement: *mut pg_sys::Node) -> Option<Closed> {
     if !shared::is_available() || statement.is_null() {
         return None;
     }

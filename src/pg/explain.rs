@@ -16,67 +16,36 @@ thread_local! {
 /// `pg_read_all_stats`.
 const ROLE_PG_READ_ALL_STATS: u32 = 3375;
 
-static mut NEXT_UTILITY: pg_sys::ProcessUtility_hook_type = None;
 static mut NEXT_START: pg_sys::ExecutorStart_hook_type = None;
 
-/// Installs the hooks. Call once, from `_PG_init`.
+/// Installs the hook. Call once, from `_PG_init`.
 pub(crate) fn install() {
     // SAFETY: on the main thread, before this process runs a statement.
     unsafe {
-        NEXT_UTILITY = pg_sys::ProcessUtility_hook;
-        pg_sys::ProcessUtility_hook = Some(process_utility);
         NEXT_START = pg_sys::ExecutorStart_hook;
         pg_sys::ExecutorStart_hook = Some(executor_start);
     }
 }
 
 /// Counts a running EXPLAIN, until it ends or fails.
-struct Explained;
+pub(crate) struct Explained;
 
 impl Explained {
-    fn begin() -> Self {
-        EXPLAINED.set(EXPLAINED.get() + 1);
-        Self
+    /// # Safety
+    /// A valid utility statement.
+    pub(crate) unsafe fn of(statement: *mut pg_sys::Node) -> Option<Self> {
+        // SAFETY: as the function's.
+        let is_explain = unsafe { pgrx::is_a(statement, pg_sys::NodeTag::T_ExplainStmt) };
+        is_explain.then(|| {
+            EXPLAINED.set(EXPLAINED.get() + 1);
+            Self
+        })
     }
 }
 
 impl Drop for Explained {
     fn drop(&mut self) {
         EXPLAINED.set(EXPLAINED.get() - 1);
-    }
-}
-
-#[pg_guard]
-#[allow(clippy::too_many_arguments, reason = "the signature of the hook")]
-unsafe extern "C-unwind" fn process_utility(
-    planned: *mut pg_sys::PlannedStmt,
-    query: *const std::ffi::c_char,
-    read_only: bool,
-    context: pg_sys::ProcessUtilityContext::Type,
-    params: pg_sys::ParamListInfo,
-    environment: *mut pg_sys::QueryEnvironment,
-    receiver: *mut pg_sys::DestReceiver,
-    completion: *mut pg_sys::QueryCompletion,
-) {
-    // SAFETY: Postgres hands over a valid statement, and everything is passed on as it came.
-    unsafe {
-        let _explained =
-            pgrx::is_a((*planned).utilityStmt, pg_sys::NodeTag::T_ExplainStmt).then(Explained::begin);
-        match NEXT_UTILITY {
-            Some(next) => pg_sys::ffi::pg_guard_ffi_boundary(|| {
-                next(planned, query, read_only, context, params, environment, receiver, completion)
-            }),
-            None => pg_sys::standard_ProcessUtility(
-                planned,
-                query,
-                read_only,
-                context,
-                params,
-                environment,
-                receiver,
-                completion,
-            ),
-        }
     }
 }
 

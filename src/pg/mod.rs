@@ -25,6 +25,7 @@ pub(crate) mod server_file;
 pub(crate) mod shared;
 pub(crate) mod socket;
 pub(crate) mod spi;
+pub(crate) mod statement;
 pub(crate) mod statistics;
 pub(crate) mod stored_jsonb;
 pub(crate) mod stored_size;

@@ -2,6 +2,7 @@
 
 use pgrx::pg_sys;
 use std::ffi::CStr;
+use std::time::Duration;
 
 /// Locks a table against ALTER and DROP until the transaction ends; `false` if there is none of this OID.
 ///
@@ -29,13 +30,22 @@ pub(crate) enum TableLock {
     Busy,
 }
 
+/// How long a lock is asked for in vain. A transaction's changes are seen an instant before it lets its locks go.
+const TRIES: u32 = 5;
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+
 /// As [`lock_shared`], and waits for nobody.
 pub(crate) fn try_lock_shared(table: pg_sys::Oid) -> TableLock {
     let mode = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     // SAFETY: as in `lock_shared`.
     unsafe {
-        if !pg_sys::ConditionalLockRelationOid(table, mode) {
-            return TableLock::Busy;
+        let mut tries = 1;
+        while !pg_sys::ConditionalLockRelationOid(table, mode) {
+            if tries == TRIES {
+                return TableLock::Busy;
+            }
+            tries += 1;
+            std::thread::sleep(BETWEEN_TRIES);
         }
         if pg_sys::get_rel_name(table).is_null() {
             pg_sys::UnlockRelationOid(table, mode);

@@ -166,19 +166,32 @@ fn file_prefix() -> String {
 
 /// Unlinks files of this database's segments that no longer exist. For workers, in a transaction.
 pub(crate) fn remove_stale_files() -> Result<()> {
-    let keep: HashSet<String> = segment::all_digests()?.iter().map(|digest| file_name(digest)).collect();
-    // A file that goes missing is written anew by whoever wants it.
-    let _ = cache_file::remove_others(&file_prefix(), |name| keep.contains(name));
+    // Before the segments are listed: one that is committed meanwhile may be in use already, with a file.
+    let files = cache_file::names(&file_prefix()).unwrap_or_default();
+    if files.is_empty() {
+        return Ok(());
+    }
+    let wanted: HashSet<String> = segment::all_digests()?.iter().map(|digest| file_name(digest)).collect();
+    // One that is being written has its writer's number behind a dot.
+    let segment_of = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+    remove(files.iter().filter(|name| !wanted.contains(&segment_of(name))));
     Ok(())
 }
 
 /// Unlinks files of databases that were dropped. In a transaction.
 pub(crate) fn remove_files_of_dropped_databases() {
-    let is_dropped = |name: &str| {
+    let files = cache_file::names("").unwrap_or_default();
+    remove(files.iter().filter(|name| {
         let database = name.split_once('_').and_then(|(database, _)| database.parse().ok());
         database.is_some_and(|database| !database::exists(database))
-    };
-    let _ = cache_file::remove_others("", |name| !is_dropped(name));
+    }));
+}
+
+/// A file that goes missing is written anew by whoever wants it, one that cannot be removed is looked at again.
+fn remove<'a>(files: impl Iterator<Item = &'a String>) {
+    for file in files {
+        let _ = cache_file::remove(file);
+    }
 }
 
 /// A standby has no workers, so its sessions clear up: one that has written a file, and has not looked for a while.
