@@ -213,8 +213,7 @@ pub(crate) fn is_file_sound(header: &SegmentHeader) -> Option<bool> {
 
 /// Has the cached file of a segment written anew when it is wanted next.
 pub(crate) fn remove_file(header: &SegmentHeader) {
-    let unwanted = file_name(&header.sha256);
-    let _ = cache_file::remove_others(&unwanted, |_| false);
+    let _ = cache_file::remove(&file_name(&header.sha256));
 }
 
 impl Cache {
