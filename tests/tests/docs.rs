@@ -36,7 +36,8 @@ struct Block {
 /// README and what lies in docs/, but for the decisions, which tell of their time.
 fn documents() -> Vec<PathBuf> {
     let docs = std::fs::read_dir(repository().join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let mut pages: Vec<PathBuf> = docs.filter(|path| path.extension().is_some_and(|end| end == "md")).collect();
+    let mut pages: Vec<PathBuf> =
+        docs.filter(|path| path.extension().is_some_and(|end| end == "md")).collect();
     pages.sort();
     pages.insert(0, repository().join("README.md"));
     pages
@@ -99,7 +100,8 @@ fn run(cluster: &Cluster, database: &str, role: &str, page: &str, block: &Block)
     let place = format!("{page}:{}", block.line);
     let is_table = block.shown.as_ref().is_some_and(|shown| columns(shown).is_some());
     let format: &[&str] = if is_table { &[] } else { &["--no-align", "--tuples-only"] };
-    let connecting = Regex::new(r"(?m)^-- as role (\w+).*$").unwrap().replace_all(&block.sql, "\\connect - $1");
+    let connecting =
+        Regex::new(r"(?m)^-- as role (\w+).*$").unwrap().replace_all(&block.sql, "\\connect - $1");
     let printed = psql(cluster, role, database, format, &connecting, &place);
     let Some(shown) = &block.shown else { return };
     if block.section == DEMO {
@@ -185,7 +187,11 @@ fn settings_and_functions_are_the_servers() {
         .lines()
         .filter(|line| line.starts_with("| `"))
         .collect();
-    assert_eq!(described, settings(&mut admin), "the README's table of settings");
+    let settings = settings(&mut admin);
+    for (described, setting) in described.iter().zip(&settings) {
+        assert_eq!(described, setting, "the README's table of settings");
+    }
+    assert_eq!(described.len(), settings.len(), "rows of the README's table of settings");
 
     let texts: String = documents().iter().map(|page| std::fs::read_to_string(page).unwrap()).collect();
     let named = |pattern: &str| -> BTreeSet<String> {
