@@ -23,8 +23,8 @@ CREATE TABLE rag.document (
     detected_type text,
     file_metadata jsonb NOT NULL DEFAULT '{}',
     extracted jsonb NOT NULL DEFAULT '{}',
-    PRIMARY KEY (domain_id, id),
-    UNIQUE (id),
+    PRIMARY KEY (id),
+    UNIQUE (domain_id, id),
     CONSTRAINT document_uri_key UNIQUE (collection, owner, uri),
     CONSTRAINT document_has_content CHECK (content IS NOT NULL OR file IS NOT NULL)
 );

@@ -10,8 +10,8 @@ CREATE TABLE rag.section (
     char_to integer NOT NULL,
     page_from integer,
     page_to integer,
-    PRIMARY KEY (domain_id, id),
-    UNIQUE (id)
+    PRIMARY KEY (id),
+    UNIQUE (domain_id, id)
 );
 CREATE INDEX section_document ON rag.section (domain_id, document_id, ordinal);
 ALTER TABLE rag.section ALTER header_path SET STATISTICS 0;
@@ -34,8 +34,8 @@ CREATE TABLE rag.chunk (
     page_from integer,
     page_to integer,
     sha256 bytea NOT NULL,
-    PRIMARY KEY (domain_id, id),
-    UNIQUE (id)
+    PRIMARY KEY (id),
+    UNIQUE (domain_id, id)
 );
 CREATE INDEX chunk_document ON rag.chunk (domain_id, document_id, ordinal);
 CREATE INDEX chunk_sha256 ON rag.chunk (domain_id, sha256);

@@ -38,6 +38,32 @@ CREATE FUNCTION rag.document_before() RETURNS trigger
     AS 'MODULE_PATHNAME', 'document_before_wrapper' LANGUAGE c;
 COMMENT ON FUNCTION rag.document_before() IS 'Resolves collection and owner to a domain under the caller''s rights; sets hash, version and status.';
 
+-- Programs that write whole rows name all columns. Runs before the next trigger, by its name; a worker's columns are not
+-- among those of a plain UPDATE, which does without it.
+CREATE FUNCTION rag.document_accept() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user) THEN
+        NEW.domain_id := OLD.domain_id;
+        NEW.status := OLD.status;
+        NEW.error := OLD.error;
+        NEW.updated_at := OLD.updated_at;
+        NEW.version := OLD.version;
+        NEW.sha256 := OLD.sha256;
+        NEW.text := OLD.text;
+        NEW.chunks := OLD.chunks;
+        NEW.parsed_title := OLD.parsed_title;
+        NEW.detected_type := OLD.detected_type;
+        NEW.file_metadata := OLD.file_metadata;
+        NEW.extracted := OLD.extracted;
+    END IF;
+    RETURN NEW;
+END $$;
+COMMENT ON FUNCTION rag.document_accept() IS 'Keeps the system columns as they are, whatever an UPDATE says of them.';
+
+CREATE TRIGGER document_accept_update
+    BEFORE UPDATE OF domain_id, status, error, updated_at, version, sha256, text, chunks, parsed_title, detected_type,
+                     file_metadata, extracted ON rag.document
+    FOR EACH ROW EXECUTE FUNCTION rag.document_accept();
 CREATE TRIGGER document_before_insert BEFORE INSERT ON rag.document
     FOR EACH ROW EXECUTE FUNCTION rag.document_before();
 CREATE TRIGGER document_before_update

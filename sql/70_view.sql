@@ -68,3 +68,23 @@ COMMENT ON VIEW rag.engine_status IS 'The engine process: one row, also while it
 
 CREATE VIEW rag.model WITH (security_invoker = true) AS SELECT * FROM rag.models();
 COMMENT ON VIEW rag.model IS 'Models that the engine found, with the reason where one cannot be used.';
+
+-- COPY FROM is not for tables with row-level security, but for views with such a trigger.
+CREATE VIEW rag.document_in WITH (security_invoker = true) AS
+SELECT collection, owner, title, uri, media_type, content, file, metadata FROM rag.document;
+COMMENT ON VIEW rag.document_in IS
+    'For COPY: rows written here are rows of rag.document, and replace those of the same collection, owner and uri. A column that is left out, or NULL, has its default.';
+
+CREATE FUNCTION rag.document_in_insert() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO rag.document AS d (collection, owner, title, uri, media_type, content, file, metadata)
+    VALUES (coalesce(NEW.collection, 'default'), coalesce(NEW.owner, rag.current_owner()), NEW.title, NEW.uri,
+            NEW.media_type, NEW.content, NEW.file, coalesce(NEW.metadata, '{}'))
+    ON CONFLICT (collection, owner, uri) DO UPDATE
+    SET title = excluded.title, media_type = excluded.media_type, content = excluded.content, file = excluded.file,
+        metadata = excluded.metadata;
+    RETURN NEW;
+END $$;
+COMMENT ON FUNCTION rag.document_in_insert() IS 'Writes a row of rag.document_in to rag.document, as the caller.';
+CREATE TRIGGER document_in_insert INSTEAD OF INSERT ON rag.document_in
+    FOR EACH ROW EXECUTE FUNCTION rag.document_in_insert();

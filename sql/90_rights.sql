@@ -107,10 +107,18 @@ BEGIN
     LOOP
         EXECUTE format('%s SELECT ON %s %s %s', command, item.name, direction, grantee);
     END LOOP;
-    EXECUTE format('%s INSERT (id, collection, owner, title, uri, media_type, content, file, metadata, status, error, created_at, updated_at) ON rag.document %s %s',
-                   command, direction, grantee);
-    EXECUTE format('%s UPDATE (collection, owner, title, uri, media_type, content, file, metadata, created_at) ON rag.document %s %s',
-                   command, direction, grantee);
+    -- By column: a privilege on the whole table is one to lock it, too.
+    FOR item IN
+        SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) AS columns, attrelid::regclass AS name
+        FROM pg_attribute
+        WHERE attrelid IN ('rag.document'::regclass, 'rag.document_in'::regclass) AND attnum > 0 AND NOT attisdropped
+        GROUP BY attrelid
+    LOOP
+        EXECUTE format('%s INSERT (%s) ON %s %s %s', command, item.columns, item.name, direction, grantee);
+        IF item.name = 'rag.document'::regclass THEN
+            EXECUTE format('%s UPDATE (%s) ON %s %s %s', command, item.columns, item.name, direction, grantee);
+        END IF;
+    END LOOP;
     EXECUTE format('%s INSERT (id, name, owner, collection, key, kind, source, pattern, value, words, minimum, type, multiple, enabled, ordinal) ON rag.metadata_rule %s %s',
                    command, direction, grantee);
     EXECUTE format('%s UPDATE (name, collection, key, kind, source, pattern, value, words, minimum, type, multiple, enabled, ordinal) ON rag.metadata_rule %s %s',

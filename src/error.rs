@@ -96,6 +96,14 @@ impl Error {
         )
     }
 
+    /// Whether a row of somebody else's table refers to what was to be deleted.
+    pub(crate) fn is_about_a_reference(&self) -> bool {
+        matches!(
+            self.code,
+            PgSqlErrorCode::ERRCODE_FOREIGN_KEY_VIOLATION | PgSqlErrorCode::ERRCODE_RESTRICT_VIOLATION
+        )
+    }
+
     /// Whether stored bytes are damaged: found by us, or by the server in a page or a value.
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self.code, PgSqlErrorCode::ERRCODE_DATA_CORRUPTED | PgSqlErrorCode::ERRCODE_INDEX_CORRUPTED)

@@ -7,7 +7,7 @@ use crate::ingest::target;
 use crate::pg::stored_size::StoredSize;
 use crate::pg::transition::Statement;
 use crate::pg::{ErrorReport, FunctionCallInfo};
-use crate::pg::{elevation, server, table_watch};
+use crate::pg::{elevation, random, server, table_watch};
 use crate::storage::{Id, document, id, metadata, uuid};
 use pgrx::datum::{TimestampWithTimeZone, UnboxDatum};
 use pgrx::heap_tuple::PgHeapTuple;
@@ -72,13 +72,30 @@ fn before_insert(mut new: Row<'_>) -> error::Result<Row<'_>> {
     set(&mut new, "owner", goes_to.owner)?;
     displace_dropped(&new)?;
     set(&mut new, "sha256", hash.to_vec())?;
-    set(&mut new, "version", 1_i64)?;
-    set(&mut new, "status", "pending")?;
-    set(&mut new, "updated_at", pgrx::datum::datetime_support::transaction_timestamp())?;
-    set::<Option<String>>(&mut new, "error", None)?;
-    set::<Option<String>>(&mut new, "text", None)?;
-    set::<Option<i32>>(&mut new, "chunks", None)?;
+    set_system_columns(&mut new)?;
     Ok(new)
+}
+
+/// What a new document says of itself is not asked for: programs that write whole rows give NULL, or anything.
+fn set_system_columns(new: &mut Row<'_>) -> error::Result<()> {
+    let now = pgrx::datum::datetime_support::transaction_timestamp();
+    if get::<pgrx::Uuid>(new, "id")?.is_none() {
+        set(new, "id", pgrx::Uuid::from_bytes(random::new_id()?))?;
+    }
+    if get::<TimestampWithTimeZone>(new, "created_at")?.is_none() {
+        set(new, "created_at", now)?;
+    }
+    set(new, "version", 1_i64)?;
+    set(new, "status", "pending")?;
+    set(new, "updated_at", now)?;
+    for column in ["error", "text", "parsed_title", "detected_type"] {
+        set::<Option<String>>(new, column, None)?;
+    }
+    set::<Option<i32>>(new, "chunks", None)?;
+    for column in ["file_metadata", "extracted"] {
+        set(new, column, JsonB(serde_json::json!({})))?;
+    }
+    Ok(())
 }
 
 fn before_update<'a>(old: &Row<'_>, mut new: Row<'a>) -> error::Result<Row<'a>> {
@@ -113,15 +130,16 @@ fn before_update<'a>(old: &Row<'_>, mut new: Row<'a>) -> error::Result<Row<'a>> 
         displace_dropped(&new)?;
     }
     let has_new_content = get::<&[u8]>(old, "sha256")? != Some(hash.as_slice());
-    if has_new_content {
-        // What the parser found in the old content says nothing about the new.
-        for (given, found) in [("title", "parsed_title"), ("media_type", "detected_type")] {
-            let old_value: Option<String> = get(old, given)?;
-            let is_found = old_value.is_some() && old_value == get(old, found)?;
-            let is_kept = old_value == get::<String>(&new, given)?;
-            if is_found && is_kept {
-                set::<Option<String>>(&mut new, given, None)?;
-            }
+    for (given, found) in [("title", "parsed_title"), ("media_type", "detected_type")] {
+        let old_value: Option<String> = get(old, given)?;
+        let new_value: Option<String> = get(&new, given)?;
+        let is_found = old_value.is_some() && old_value == get(old, found)?;
+        if has_new_content && is_found && old_value == new_value {
+            // What the parser found in the old content says nothing about the new.
+            set::<Option<String>>(&mut new, given, None)?;
+        } else if !has_new_content && is_found && new_value.is_none() {
+            // It would be found again.
+            set(&mut new, given, old_value)?;
         }
     }
     let differs = |column: &str| -> error::Result<bool> {

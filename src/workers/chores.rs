@@ -5,7 +5,7 @@
 
 use super::{attach, merge, model_change};
 use crate::config;
-use crate::error::{Result, unless_locked};
+use crate::error::{Error, Result, unless_locked};
 use crate::pg::{shared, worker};
 use crate::search;
 use crate::storage::dropped::{self, Progress};
@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 
 /// Between two looks of a busy worker for what is rarely to be done.
 const LOOK: Duration = Duration::from_secs(5);
+
+/// Between two complaints about the same.
+const BETWEEN_COMPLAINTS: Duration = Duration::from_secs(3600);
 
 /// Vectors that a worker looks at for some without a chunk.
 const SWEPT: i64 = 10_000;
@@ -24,6 +27,7 @@ pub(super) struct Chores {
     model_change: model_change::Progress,
     looked: Instant,
     swept: bool,
+    complained: Option<Instant>,
 }
 
 impl Chores {
@@ -33,6 +37,7 @@ impl Chores {
             model_change: Default::default(),
             looked: Instant::now(),
             swept: false,
+            complained: None,
         }
     }
 
@@ -78,12 +83,37 @@ impl Chores {
     fn clear(&mut self) -> Result<bool> {
         worker::set_activity("rag_ext: clearing away a deleted collection");
         let mut progress = self.cleared;
-        let cleared = unless_locked(worker::transaction(|| dropped::clear_some(&mut progress)))?;
+        let cleared = match worker::transaction(|| dropped::clear_some(&mut progress)) {
+            Err(error) if error.is_about_a_reference() => {
+                self.complain(&error);
+                None
+            }
+            outcome => unless_locked(outcome)?,
+        };
         if cleared.is_none() {
             progress.pass_over();
         }
         self.cleared = progress;
         Ok(cleared.unwrap_or(false))
+    }
+
+    /// Says, once in a while, that somebody's table refers to what is to be cleared away.
+    fn complain(&mut self, error: &Error) {
+        if self.complained.is_some_and(|last| last.elapsed() < BETWEEN_COMPLAINTS) {
+            return;
+        }
+        self.complained = Some(Instant::now());
+        worker::log(
+            pgrx::PgLogLevel::WARNING,
+            error.code,
+            format!(
+                "rag_ext: documents of a deleted collection cannot be cleared away: {}",
+                error.one_line()
+            ),
+            Some(
+                "Delete the rows that refer to them. Foreign keys with ON DELETE CASCADE or SET NULL do so by themselves.",
+            ),
+        );
     }
 
     fn change_models(&mut self) -> Result<bool> {

@@ -12,7 +12,7 @@ const BY_DOMAIN: [&str; 7] =
 const INTERNAL: [&str; 6] =
     ["gateway", "embedding", "space", "added_policy", "builtin_policy", "merge_failure"];
 /// Views over documents, with an owner.
-const BY_OWNER: [&str; 2] = ["job_status", "failed_job"];
+const BY_OWNER: [&str; 3] = ["job_status", "failed_job", "document_in"];
 
 struct Persona {
     name: &'static str,
