@@ -2,7 +2,7 @@
 //!
 //! Declared leakproof and nearly free, so that a policy comes before any condition of the caller's; see sql/50_policy.sql.
 
-use crate::pg::{ErrorReport, FunctionCallInfo, Oid, call_state, index_condition, principal};
+use crate::pg::{ErrorReport, FunctionCallInfo, Oid, UuidArray, call_state, index_condition, principal};
 use crate::rights::{self, Rights, Sight};
 use crate::storage::{Id, id, uuids};
 use pgrx::prelude::*;
@@ -20,7 +20,7 @@ fn is_listed(
     found.map_err(|error: crate::error::Error| error.into())
 }
 
-fn list(list: fn(&Rights) -> &Vec<Id>) -> Result<Vec<Uuid>, ErrorReport> {
+fn list(list: fn(&Rights) -> &Vec<Id>) -> Result<UuidArray, ErrorReport> {
     Ok(uuids(list(&*rights::current()?).iter().copied()))
 }
 
@@ -81,27 +81,27 @@ fn acts_as(name: &str, role: Oid) -> Result<bool, ErrorReport> {
 }
 
 #[pg_extern(sql = false)]
-fn readable_domain_ids() -> Result<Vec<Uuid>, ErrorReport> {
+fn readable_domain_ids() -> Result<UuidArray, ErrorReport> {
     list(|rights| &rights.readable)
 }
 
 #[pg_extern(sql = false)]
-fn writable_domain_ids() -> Result<Vec<Uuid>, ErrorReport> {
+fn writable_domain_ids() -> Result<UuidArray, ErrorReport> {
     list(|rights| &rights.writable)
 }
 
 #[pg_extern(sql = false)]
-fn visible_collection_ids() -> Result<Vec<Uuid>, ErrorReport> {
+fn visible_collection_ids() -> Result<UuidArray, ErrorReport> {
     list(|rights| &rights.collections)
 }
 
 #[pg_extern(sql = false)]
-fn own_collection_ids() -> Result<Vec<Uuid>, ErrorReport> {
+fn own_collection_ids() -> Result<UuidArray, ErrorReport> {
     list(|rights| &rights.own_collections)
 }
 
 #[pg_extern(sql = false)]
-fn granted_domain_ids() -> Result<Vec<Uuid>, ErrorReport> {
+fn granted_domain_ids() -> Result<UuidArray, ErrorReport> {
     list(|rights| &rights.granted)
 }
 

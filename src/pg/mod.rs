@@ -2,6 +2,7 @@
 
 pub(crate) use pgrx::pg_sys::panic::ErrorReport;
 pub(crate) use pgrx::pg_sys::{FunctionCallInfo, Oid, TransactionId};
+pub(crate) use uuid_array::UuidArray;
 
 pub(crate) mod cache_file;
 pub(crate) mod call_cache;
@@ -35,5 +36,6 @@ pub(crate) mod transaction;
 pub(crate) mod transition;
 pub(crate) mod user_id;
 pub(crate) mod utility;
+mod uuid_array;
 pub(crate) mod work_queue;
 pub(crate) mod worker;

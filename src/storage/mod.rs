@@ -23,6 +23,7 @@ pub(crate) mod source;
 pub(crate) mod vector_index;
 pub(crate) mod verify;
 
+use crate::pg::UuidArray;
 use pgrx::Uuid;
 
 /// An id as a number, for sets and sorting: the order is that of Postgres' `uuid`.
@@ -42,8 +43,8 @@ pub(crate) fn uuid(id: Id) -> Uuid {
 }
 
 /// Ids for SQL.
-pub(crate) fn uuids(ids: impl IntoIterator<Item = Id>) -> Vec<Uuid> {
-    ids.into_iter().map(uuid).collect()
+pub(crate) fn uuids(ids: impl IntoIterator<Item = Id>) -> UuidArray {
+    ids.into_iter().map(Id::to_be_bytes).collect()
 }
 
 /// An id from SQL.
