@@ -223,7 +223,9 @@ fn what_others_have_shows_in_nothing_that_a_caller_can_look_at() {
         if may_count {
             worlds.original.admin().run(&format!("GRANT pg_read_all_stats TO {name}"));
         }
-        for guess in &guesses {
+        // Whoever gives a row's own random id has the row looked up, which those who may count see.
+        let gives_id = |guess: &Guess| guess.condition.starts_with("id = ");
+        for guess in guesses.iter().filter(|guess| !(may_count && gives_id(guess))) {
             let plan = random.pick(&PLANS);
             for sql in statements(guess) {
                 let [one, other] = [&mut alone, &mut among].map(|session| seen(session, plan, &sql));

@@ -64,13 +64,22 @@ fn nobody_writes_in_anothers_name() {
         "INSERT INTO rag.document (owner, content) VALUES ('role:postgres', 'forged')".to_owned(),
         "INSERT INTO rag.document (owner, content) VALUES ('public', 'forged')".to_owned(),
         "INSERT INTO rag.document (owner, content) VALUES ('role:never existed', 'forged')".to_owned(),
-        format!("INSERT INTO rag.document (domain_id, content) VALUES ('{domain}', 'forged')"),
-        format!("UPDATE rag.document SET domain_id = '{domain}'"),
     ];
     for sql in forged {
         let failure = bob.error(&sql);
         assert!(["42501", "42704"].contains(&failure.code.as_str()), "{failure}\nin: {sql}");
     }
+    // A domain is not asked for: what says so is one's own.
+    let own = bob.value(&format!("SELECT domain_id FROM rag.document WHERE id = '{mine}'"));
+    let inserted = format!(
+        "INSERT INTO rag.document (domain_id, content) VALUES ('{domain}', 'forged') RETURNING domain_id"
+    );
+    assert_eq!(bob.value(&inserted), own);
+    bob.run(&format!(
+        "UPDATE rag.document SET domain_id = '{domain}'; DELETE FROM rag.document WHERE content = 'forged'"
+    ));
+    assert_eq!(bob.column("SELECT DISTINCT domain_id FROM rag.document"), [own]);
+
     // Hidden and missing collections of others are the same error.
     let default = bob.refuses(
         "42704",
@@ -120,7 +129,12 @@ fn nobody_writes_in_anothers_name() {
         bob.refuses("42501", &format!("DELETE FROM rag.{table}"));
     }
     for set in ["status = 'done'", "text = 'x'", "chunks = 5", "version = 9", "sha256 = ''", "error = 'x'"] {
-        bob.refuses("42501", &format!("UPDATE rag.document SET {set}"));
+        let row = format!(
+            "SELECT d - 'updated_at' FROM (SELECT to_jsonb(d) AS d FROM rag.document d WHERE id = '{mine}') d"
+        );
+        let before = bob.value(&row);
+        bob.run(&format!("UPDATE rag.document SET {set}"));
+        assert_eq!(bob.value(&row), before, "{set}");
     }
     for table in ["document", "chunk", "embedding"] {
         bob.refuses("42501", &format!("TRUNCATE rag.{table} CASCADE"));
