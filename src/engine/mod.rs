@@ -28,7 +28,9 @@ pub(crate) const SOCKET: &str = "pg_stat_tmp/rag_ext.sock";
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Between two tries to connect.
 const STEP: Duration = Duration::from_millis(20);
-/// Added to a request's own deadline, so that it is the engine that tells of it.
+/// Added to a request's own deadline, so that it is the engine that tells of it, if it can.
+const TELLING: Duration = Duration::from_millis(250);
+/// Added to the time of all tries at a chat endpoint, for the pauses in between.
 const GRACE: Duration = Duration::from_secs(5);
 /// Longest wait for bulk work, which has no deadline of its own.
 const BULK_LIMIT: Duration = Duration::from_secs(3600);
@@ -142,7 +144,7 @@ pub(crate) fn call(request: &Request) -> Result<Reply> {
         )),
         other => Error::internal(format!("request cannot be encoded: {other}")),
     })?;
-    let limit = request.deadline_ms.map_or(BULK_LIMIT, |ms| Duration::from_millis(ms.into()) + GRACE);
+    let limit = request.deadline_ms.map_or(BULK_LIMIT, |ms| Duration::from_millis(ms.into()) + TELLING);
     let deadline = Instant::now() + limit;
 
     let mut connection = IDLE.take();

@@ -43,3 +43,9 @@ pub(crate) fn exists(database: u32) -> bool {
     // SAFETY: a look-up in the shared catalogs, within a transaction; the name is a copy, which goes with it.
     unsafe { !pg_sys::get_database_name(pg_sys::Oid::from(database)).is_null() }
 }
+
+/// Whether this database has the extension.
+pub(crate) fn has_extension() -> bool {
+    // SAFETY: a catalog look-up within a transaction.
+    unsafe { pg_sys::get_extension_oid(c"rag_ext".as_ptr(), true) != pg_sys::InvalidOid }
+}

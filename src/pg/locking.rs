@@ -5,7 +5,7 @@
 //! has not the right is refused before.
 
 use crate::error::{Error, Result};
-use crate::pg::server;
+use crate::pg::{database, server};
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
@@ -189,7 +189,7 @@ fn is_ours(relation: pg_sys::Oid) -> bool {
         let schema = pg_sys::get_namespace_oid(c"rag".as_ptr(), true);
         schema != pg_sys::InvalidOid
             && pg_sys::get_rel_namespace(relation) == schema
-            && pg_sys::get_extension_oid(c"rag_ext".as_ptr(), true) != pg_sys::InvalidOid
+            && database::has_extension()
     }
 }
 

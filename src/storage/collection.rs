@@ -163,12 +163,14 @@ pub(crate) fn of_domain(domain: Id) -> Result<Option<Collection>> {
     )
 }
 
-/// The collection of this name and owner, whose name still belongs to its role. Elevated.
+/// The collection of this name and owner, whose name still belongs to its role, or was set apart from its successor's.
+/// Elevated.
 pub(crate) fn of_owner(name: &str, owner: &str) -> Result<Option<Collection>> {
     spi::write_one(
         "SELECT c.id, c.name, c.owner, c.model, c.language, c.shared, c.options, false, false, false, NULL::text
          FROM rag.collection c
-         WHERE c.name = $1 AND c.owner = $2 AND rag.is_current(c.owner, c.owner_role)",
+         WHERE c.name = $1 AND c.owner = $2
+           AND (rag.is_current(c.owner, c.owner_role) OR c.owner LIKE '%#' || c.owner_role::oid)",
         vec![name.into(), owner.into()],
         collection_of_row,
     )

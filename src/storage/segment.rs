@@ -128,7 +128,7 @@ pub(crate) struct MergeCandidate {
     pub(crate) deleted: i64,
 }
 
-/// Domains with at least `segments` segments, or where deleted chunks make up at least a fifth of the entries,
+/// Domains with at least `segments` segments, or where deleted chunks make up at least a twentieth of the entries,
 /// or whose analyser is out of date. For background workers.
 pub(crate) fn merge_candidates(segments: i64, limit: i64) -> Result<Vec<MergeCandidate>> {
     spi::write(
@@ -137,7 +137,7 @@ pub(crate) fn merge_candidates(segments: i64, limit: i64) -> Result<Vec<MergeCan
                FROM rag.segment WHERE part = 0 GROUP BY domain_id) s
          LEFT JOIN (SELECT domain_id, sum(chunks)::bigint AS chunks FROM rag.tombstone GROUP BY domain_id) t
               ON t.domain_id = s.domain_id
-         WHERE (s.segments >= $1 OR coalesce(t.chunks, 0) * 5 >= s.entries AND t.chunks > 0 OR s.analyser < $2)
+         WHERE (s.segments >= $1 OR coalesce(t.chunks, 0) * 20 >= s.entries AND t.chunks > 0 OR s.analyser < $2)
            AND EXISTS (SELECT FROM rag.domain d WHERE d.id = s.domain_id AND d.collection_id IS NOT NULL)
            AND NOT EXISTS (SELECT FROM rag.merge_failure f
                            WHERE f.domain_id = s.domain_id AND f.due_at > clock_timestamp())

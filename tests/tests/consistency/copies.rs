@@ -168,6 +168,37 @@ fn a_restored_dump_equals_its_source_and_queues_nothing() {
 }
 
 #[test]
+fn a_dump_is_restored_by_a_superuser_of_another_name() {
+    let cluster = Cluster::builder("renamed").start();
+    let database = cluster.database("source");
+    furnish(&database);
+    let roles: Vec<String> = ["ann", "bob", "gateway"].iter().map(|name| database.role_name(name)).collect();
+    let mut admin = database.admin();
+    wait_until_at_rest(&mut admin);
+    let rows = fingerprint(&mut admin);
+    let found = findings(database.name(), &cluster, &roles);
+    let file = cluster.file("renamed.dump");
+    let mut dump = cluster.program("pg_dump");
+    cluster.call(dump.args(["--format=custom", "--file"]).arg(&file).arg(database.name()));
+
+    // As on a server where nobody was ever called postgres.
+    admin.run("CREATE ROLE chief SUPERUSER LOGIN");
+    drop(admin);
+    let mut chief = cluster.connect("chief", "postgres");
+    chief.run("ALTER ROLE postgres RENAME TO founder");
+    chief.run("CREATE DATABASE restored");
+    let mut command = cluster.program("pg_restore");
+    command.args(["--username=chief", "--exit-on-error", "--no-owner", "--dbname=restored"]).arg(&file);
+    restore(&cluster, &mut command);
+    assert_same("restored", fingerprint(&mut cluster.connect("chief", "restored")), rows);
+    assert_eq!(findings("restored", &cluster, &roles), found);
+    let mut ann = cluster.connect(&roles[0], "restored");
+    ann.ingest(&format!("{WORD} after the restore."), "later");
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('restore', mode => 'keyword')"), 1);
+    chief.run("ALTER ROLE founder RENAME TO postgres");
+}
+
+#[test]
 fn added_policies_are_restored_or_reading_refuses() {
     let cluster = Cluster::builder("dump_policies").start();
     let database = cluster.database("source");

@@ -217,3 +217,21 @@ fn the_engine_is_the_first_to_go_when_memory_runs_out_and_tells_nobody_its_secre
         .collect();
     assert!(sockets.len() <= 1, "{sockets:?}");
 }
+
+#[test]
+fn an_engine_that_stands_still_costs_no_more_than_its_time_out() {
+    let cluster = Cluster::builder("still").start();
+    let database = cluster.database("still");
+    let mut ann = database.user("ann");
+    ann.ingest("A note about ferries.", "ferries");
+    ann.run("SET rag_ext.engine_timeout = '100ms'");
+    let engine = cluster.running_engine();
+    engine.signal(Signal::STOP);
+    let began = std::time::Instant::now();
+    // The keyword index needs no engine.
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('ferries')"), 1);
+    ann.refuses("57014", "SELECT rag_embed('Nobody answers.')");
+    let waited = began.elapsed();
+    engine.signal(Signal::CONT);
+    assert!(waited < std::time::Duration::from_secs(5), "{waited:?} for two calls of 100 ms");
+}

@@ -188,6 +188,11 @@ fn a_role_created_again_inherits_nothing() {
         2,
         "the first one's documents are still there"
     );
+    // Under a name of their own, by which a superuser deletes them.
+    let apart = admin.value("SELECT owner || '/' || name FROM rag.collection WHERE owner LIKE '%#%'");
+    second.refuses("42704", &format!("SELECT rag_drop_collection('{apart}')"));
+    admin.run(&format!("SELECT rag_drop_collection('{apart}')"));
+    assert_eq!(admin.column("SELECT owner FROM rag.collection"), [owner]);
     admin.run("SELECT rag_disable('public')");
 }
 

@@ -219,3 +219,18 @@ fn pgvector_may_move_to_another_schema_under_open_sessions() {
     admin.run("ALTER SCHEMA \"else where\" RENAME TO moved");
     look(3);
 }
+
+#[test]
+fn the_schema_keeps_its_name_and_everything_is_indexed_anew_under_load() {
+    let database = Database::new("reindexed");
+    let mut admin = database.admin();
+    let failure = admin.refuses("0A000", "ALTER SCHEMA rag RENAME TO docs");
+    assert!(failure.to_string().contains("schema rag cannot be renamed"), "{failure}");
+    let mut ann = database.user("ann");
+    for round in 0..5 {
+        ann.run(&format!("INSERT INTO rag.document (content) SELECT 'Note ' || n || ' of round {round}.' FROM generate_series(1, 20) n"));
+        admin.run(&format!("REINDEX DATABASE {}", database.name()));
+    }
+    ann.settle();
+    assert_eq!(ann.column("SELECT DISTINCT status FROM rag.document"), ["done"]);
+}
