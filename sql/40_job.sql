@@ -70,6 +70,11 @@ CREATE TRIGGER document_before_update
     BEFORE UPDATE OF id, collection, owner, title, uri, media_type, content, file, metadata, created_at ON rag.document
     FOR EACH ROW EXECUTE FUNCTION rag.document_before();
 
+-- Called by the definer's triggers alone: EXECUTE is granted to nobody.
+CREATE FUNCTION rag.process_documents(document_ids uuid[]) RETURNS void
+    AS 'MODULE_PATHNAME', 'process_documents_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION rag.process_documents(uuid[]) IS 'Processes documents in the transaction that has written them, as rag_ext.sync has it.';
+
 -- AFTER, with the extension's rights: only rows of the changed documents, by domain.
 CREATE FUNCTION rag.document_after_insert() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
@@ -85,6 +90,10 @@ BEGIN
     INSERT INTO rag.metadata_value (domain_id, document_id, key, ordinal, text_value, number_value, boolean_value, time_value)
     SELECT n.domain_id, n.id, m.* FROM inserted n, rag.metadata_rows(n.metadata) m
     WHERE n.updated_at = transaction_timestamp() AND n.metadata <> '{}';
+    IF current_setting('rag_ext.sync', true) = 'on' THEN
+        PERFORM rag.process_documents(array_agg(n.id)) FROM inserted n
+        WHERE n.status = 'pending' AND n.updated_at = transaction_timestamp();
+    END IF;
     RETURN NULL;
 END $$;
 COMMENT ON FUNCTION rag.document_after_insert() IS 'Queues new documents and writes their metadata rows.';
@@ -128,6 +137,10 @@ BEGIN
     WHERE n.domain_id <> o.domain_id
        OR (n.metadata, n.extracted, n.title, n.uri, n.media_type, n.collection, n.created_at)
           IS DISTINCT FROM (o.metadata, o.extracted, o.title, o.uri, o.media_type, o.collection, o.created_at);
+    IF queued AND current_setting('rag_ext.sync', true) = 'on' THEN
+        PERFORM rag.process_documents(array_agg(n.id)) FROM changed n JOIN original o ON o.id = n.id
+        WHERE n.version > o.version;
+    END IF;
     RETURN NULL;
 END $$;
 COMMENT ON FUNCTION rag.document_after_update() IS 'Queues changed documents, and takes away what was derived in a domain that a document has left.';

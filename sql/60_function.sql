@@ -88,7 +88,12 @@ COMMENT ON FUNCTION rag_ingest_file(text, text, text, text, jsonb, jsonb) IS
 CREATE FUNCTION rag_wait(collection text DEFAULT NULL, timeout interval DEFAULT '10 min') RETURNS boolean
     AS 'MODULE_PATHNAME', 'rag_wait_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_wait(text, interval) IS
-    'Waits until all documents of the caller''s (in one collection, or all) are done or failed; false on time-out, and at once where only paused work is left. Errors: 55000 where the caller''s own open transaction holds documents to wait for, or its snapshot is fixed (REPEATABLE READ); 42704.';
+    'Waits until all documents of the caller''s (in one collection, or all) are done or failed. True: all are done; false, with a notice that says which: some have failed (see rag.failed_job), only paused work is left, or time is up. Errors: 55000 where the caller''s own open transaction holds documents to wait for, or its snapshot is fixed (REPEATABLE READ); 42704.';
+
+CREATE FUNCTION rag_wait(document_id uuid, timeout interval DEFAULT '10 min') RETURNS boolean
+    AS 'MODULE_PATHNAME', 'rag_wait_document_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION rag_wait(uuid, interval) IS
+    'Waits for one document that the caller sees: as rag_wait(collection). Errors: 55000, 42704.';
 
 -- Search ----------------------------------------------------------------------------------------------
 

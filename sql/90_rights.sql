@@ -91,7 +91,7 @@ BEGIN
         JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
         WHERE e.extname = 'rag_ext' AND p.prorettype <> 'trigger'::regtype
           AND p.proname <> ALL (ARRAY['rag_enable', 'rag_disable', 'rag_register_gateway', 'rag_unregister_gateway',
-                                      'set_rights', 'adopt_principal', 'require_superuser', 'forget_documents', 'watch_source', 'unwatch_source',
+                                      'set_rights', 'adopt_principal', 'require_superuser', 'forget_documents', 'process_documents', 'watch_source', 'unwatch_source',
                                       'rag_add_policy', 'rag_drop_policy', 'rag_record_policy', 'rag_restore_policies',
                                       'policy_table', 'policy_statement', 'present_policies', 'policies_apart'])
     LOOP

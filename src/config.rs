@@ -111,6 +111,10 @@ settings! {
         "Longest wait for one interactive request to the engine."
         "Requests for completions wait for rag_ext.llm_timeout and its retries instead.";
 
+    SYNC "sync" switch(false) User Everyone
+        "Processes documents in the transaction that writes them."
+        "Each INSERT, UPDATE or COPY waits for the engine, and what it wrote is found at once. Off: background workers process what is committed.";
+
     INGEST_WORKERS "ingest_workers" integer(2, 0..=16, Unit::Count) Reload Everyone
         "Most background workers that ingest documents, per database."
         "0 stops ingestion. All databases together use at most half of max_worker_processes.";

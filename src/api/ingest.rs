@@ -9,7 +9,8 @@ use crate::pg::ErrorReport;
 use crate::pg::{elevation, interrupts, principal, server_file, transaction};
 use crate::search::scope::Scope;
 use crate::storage::document::NewDocument;
-use crate::storage::{Id, attachment, collection, document, job, uuid};
+use crate::storage::job::Steered;
+use crate::storage::{Id, attachment, collection, document, id, job, uuid};
 use pgrx::JsonB;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
@@ -116,6 +117,12 @@ fn store(
     Ok(uuid(stored))
 }
 
+/// What triggers call under `rag_ext.sync`; see `rag.document_after_insert()`.
+#[pg_extern(sql = false)]
+fn process_documents(document_ids: Option<Vec<pgrx::Uuid>>) -> std::result::Result<(), ErrorReport> {
+    call(|| document_ids.unwrap_or_default().into_iter().try_for_each(|document| process_now(id(document))))
+}
+
 /// Processes a document in the caller's transaction.
 fn process_now(stored: Id) -> Result<()> {
     let Some((domain, _, status)) = document::locate(stored)? else { return Ok(()) };
@@ -136,7 +143,7 @@ fn process_now(stored: Id) -> Result<()> {
             PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE,
             "the document is being changed by another transaction",
         )
-        .hint("Retry, or leave out {\"sync\": true}."));
+        .hint("Retry, or leave out {\"sync\": true} and rag_ext.sync."));
     }
     Ok(())
 }
@@ -159,6 +166,16 @@ struct Look {
     queued_by: Vec<u32>,
 }
 
+impl Look {
+    fn at(awaited: Steered<'_>) -> Result<Self> {
+        Ok(Self {
+            unfinished: job::unfinished(awaited)?,
+            is_following: false,
+            queued_by: job::queueing_transactions(awaited)?,
+        })
+    }
+}
+
 impl Awaited {
     fn of(scope: &Scope) -> Self {
         let own_attached = scope.attached_collections(true);
@@ -175,12 +192,10 @@ impl Awaited {
         let (own, others) = (followed(&self.own_attached)?, followed(&self.attached)?);
         let mut domains = self.domains.clone();
         domains.extend(others.domains.iter().filter(|id| !self.domains.contains(id)));
-        let mut unfinished = job::unfinished(&domains)?;
-        let mut queued_by = job::queueing_transactions(&domains)?;
+        let Look { mut unfinished, mut queued_by, .. } = Look::at(Steered::Domains(&domains))?;
         if !own.domains.is_empty() {
-            let (of_own, by) = elevation::elevated(|| {
-                Ok::<_, Error>((job::unfinished(&own.domains)?, job::queueing_transactions(&own.domains)?))
-            })?;
+            let Look { unfinished: of_own, queued_by: by, .. } =
+                elevation::elevated(|| Look::at(Steered::Domains(&own.domains)))?;
             unfinished.jobs += of_own.jobs;
             unfinished.paused += of_own.paused;
             unfinished.failed += of_own.failed;
@@ -197,47 +212,71 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 #[pg_extern(sql = false)]
 fn rag_wait(collection: Option<&str>, timeout: Option<Interval>) -> std::result::Result<bool, ErrorReport> {
     call(|| {
-        let timeout = required(timeout, "timeout")?;
-        let patience = Duration::from_micros(timeout.as_micros().clamp(0, i128::from(i64::MAX)) as u64);
-        let until = Instant::now().checked_add(patience);
-        let scope = Scope::resolve(collection)?;
-        let awaited = Awaited::of(&scope);
-        let mut pause = Duration::from_millis(10);
-        loop {
-            let looking = Instant::now();
-            let Look { unfinished, is_following, queued_by } = awaited.look()?;
-            if unfinished.jobs == 0 && !is_following && unfinished.paused > 0 {
-                pgrx::notice!("rag_ext: {} documents are paused, see rag_resume", unfinished.paused);
-                return Ok(false);
-            }
-            if unfinished.jobs == 0 && !is_following {
-                if unfinished.failed > 0 {
-                    pgrx::notice!("rag_ext: {} documents failed, see rag.failed_job", unfinished.failed);
-                }
-                return Ok(true);
-            }
-            if queued_by.into_iter().any(transaction::is_own_xid) {
-                return Err(Error::not_ready(
-                    "documents of this transaction cannot be waited for before it commits",
-                )
-                .hint("COMMIT first, or ingest with options => '{\"sync\": true}'."));
-            }
-            if !transaction::sees_new_commits() {
-                return Err(Error::not_ready(
-                    "this transaction's snapshot is fixed, so it cannot see work being done",
-                )
-                .hint("Call rag_wait in a READ COMMITTED transaction."));
-            }
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
-                return Ok(false);
-            }
-            // Looking at many thousands of jobs takes a while: it is not to take what they need.
-            pause = pause.max(looking.elapsed() * 20);
-            interrupts::pause(left.map_or(pause, |left| left.min(pause)));
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
+        let patience = patience(timeout)?;
+        let awaited = Awaited::of(&Scope::resolve(collection)?);
+        wait_while(patience, || awaited.look())
     })
+}
+
+#[pg_extern(sql = false)]
+fn rag_wait_document(
+    document_id: Option<pgrx::Uuid>,
+    timeout: Option<Interval>,
+) -> std::result::Result<bool, ErrorReport> {
+    call(|| {
+        let document = required(document_id, "document_id")?;
+        let patience = patience(timeout)?;
+        wait_while(patience, || {
+            let missing = || Error::missing(format!("document {document} does not exist"));
+            let (domain, ..) = document::locate(id(document))?.ok_or_else(missing)?;
+            Look::at(Steered::Document(domain, id(document)))
+        })
+    })
+}
+
+fn patience(timeout: Option<Interval>) -> Result<Duration> {
+    let timeout = required(timeout, "timeout")?;
+    Ok(Duration::from_micros(timeout.as_micros().clamp(0, i128::from(i64::MAX)) as u64))
+}
+
+/// Waits until nothing is left to do; whether all of it is done.
+fn wait_while(patience: Duration, look: impl Fn() -> Result<Look>) -> Result<bool> {
+    let until = Instant::now().checked_add(patience);
+    let mut pause = Duration::from_millis(10);
+    loop {
+        let looking = Instant::now();
+        let Look { unfinished, is_following, queued_by } = look()?;
+        if unfinished.jobs == 0 && !is_following {
+            if unfinished.paused > 0 {
+                pgrx::notice!("rag_ext: {} documents are paused, see rag_resume", unfinished.paused);
+            }
+            if unfinished.failed > 0 {
+                pgrx::notice!("rag_ext: {} documents failed, see rag.failed_job", unfinished.failed);
+            }
+            return Ok(unfinished.paused == 0 && unfinished.failed == 0);
+        }
+        if queued_by.into_iter().any(transaction::is_own_xid) {
+            return Err(Error::not_ready(
+                "documents of this transaction cannot be waited for before it commits",
+            )
+            .hint("COMMIT first, or write them under SET rag_ext.sync = on."));
+        }
+        if !transaction::sees_new_commits() {
+            return Err(Error::not_ready(
+                "this transaction's snapshot is fixed, so it cannot see work being done",
+            )
+            .hint("Call rag_wait in a READ COMMITTED transaction."));
+        }
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            pgrx::notice!("rag_ext: time is up, and {} documents are not done", unfinished.jobs);
+            return Ok(false);
+        }
+        // Looking at many thousands of jobs takes a while: it is not to take what they need.
+        pause = pause.max(looking.elapsed() * 20);
+        interrupts::pause(left.map_or(pause, |left| left.min(pause)));
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
 }
 
 /// Checked before bytes are copied around: 54000.

@@ -6,7 +6,7 @@ use crate::engine;
 use crate::error::Result;
 use crate::pg::ErrorReport;
 use crate::pg::{elevation, principal, server, shared, transaction};
-use crate::storage;
+use crate::storage::{self, job::Steered};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
 use rag_wire::{EngineStatus, ModelInfo, ModelKind};
@@ -145,7 +145,7 @@ fn describe_gateways(lines: &mut Lines) -> Result<()> {
 fn describe_documents(lines: &mut Lines) -> Result<()> {
     let scope = crate::search::scope::Scope::resolve(None)?;
     let (documents, pending) = storage::document::counts(&scope.ids())?;
-    let failed = storage::job::unfinished(&scope.ids())?.failed;
+    let failed = storage::job::unfinished(Steered::Domains(&scope.ids()))?.failed;
     lines.good(format!("your documents: {documents}, of which {pending} pending"));
     if failed > 0 {
         lines.bad(format!("{failed} of your documents failed: SELECT * FROM rag.failed_job"));

@@ -287,24 +287,25 @@ pub(crate) struct Unfinished {
 }
 
 /// Counts jobs that are queued or running, and those that failed.
-pub(crate) fn unfinished(domains: &[Id]) -> Result<Unfinished> {
+pub(crate) fn unfinished(of: Steered<'_>) -> Result<Unfinished> {
     let found = spi::write_one(
         "SELECT count(*) FILTER (WHERE j.state = 'running' OR j.state = 'queued' AND NOT p.paused),
                 count(*) FILTER (WHERE j.state = 'queued' AND p.paused), count(*) FILTER (WHERE j.state = 'failed')
          FROM (SELECT d.id, d.paused_at IS NOT NULL OR c.paused_at IS NOT NULL AS paused
                FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id WHERE d.id = ANY ($1)) p
-         JOIN rag.job j ON j.domain_id = p.id WHERE j.state <> 'done'",
-        vec![uuids(domains.iter().copied()).into()],
+         JOIN rag.job j ON j.domain_id = p.id WHERE j.state <> 'done' AND ($2 IS NULL OR j.document_id = $2)",
+        of.args(),
         |row| Ok(Unfinished { jobs: row.require(1)?, paused: row.require(2)?, failed: row.require(3)? }),
     )?;
     Ok(found.unwrap_or_default())
 }
 
-/// Transactions that queued the unfinished jobs of these domains, as far as the jobs were not touched since.
-pub(crate) fn queueing_transactions(domains: &[Id]) -> Result<Vec<u32>> {
+/// Transactions that queued the unfinished jobs, as far as the jobs were not touched since.
+pub(crate) fn queueing_transactions(of: Steered<'_>) -> Result<Vec<u32>> {
     spi::write(
-        "SELECT DISTINCT xmin::text FROM rag.job WHERE domain_id = ANY ($1) AND state = 'queued'",
-        vec![uuids(domains.iter().copied()).into()],
+        "SELECT DISTINCT xmin::text FROM rag.job
+         WHERE domain_id = ANY ($1) AND state = 'queued' AND ($2 IS NULL OR document_id = $2)",
+        of.args(),
         |row| Ok(row.require::<String>(1)?.parse().unwrap_or(0)),
     )
 }

@@ -182,7 +182,10 @@ impl Session {
     /// Waits until the background has done all of the caller's work.
     #[track_caller]
     pub fn settle(&mut self) {
-        assert!(self.holds("SELECT rag_wait(NULL, '10 min')"), "work is still pending after ten minutes");
+        // Failures are for the test to look at.
+        let unfinished = "SELECT count(*) FROM rag.job WHERE state IN ('queued', 'running')";
+        let is_settled = self.holds("SELECT rag_wait(NULL, '10 min')") || self.count(unfinished) == 0;
+        assert!(is_settled, "work is still pending after ten minutes");
     }
 
     /// Ingests in the caller's transaction and returns the document's id.
