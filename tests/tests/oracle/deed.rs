@@ -133,7 +133,7 @@ pub(super) fn grant(
         },
     };
     let others: Vec<Principal> = callers.iter().filter_map(|c| world.owner(*c)).collect();
-    let is_public = to % 12 == 0;
+    let is_public = to.is_multiple_of(12);
     let principal = match is_public {
         true => Principal { text: PUBLIC.to_owned(), role: None },
         false => others[to / 12 % others.len()].clone(),

@@ -30,7 +30,7 @@ pub(crate) enum Step {
     Change { who: usize, document: usize, word: usize },
     Delete { who: usize, document: usize },
     Grant { who: usize, collection: usize, to: usize, is_for_writing: bool },
-    Revoke { collection: usize, grant: usize },
+    Revoke { grant: usize },
     Accept { who: usize, collection: usize },
     Forget { who: usize },
     Join { member: usize, of: usize },
@@ -94,7 +94,7 @@ fn step(random: &mut Random, is_calm: bool) -> Step {
         40..44 if !is_calm => Step::Change { who: n(), document: n(), word: n() },
         44..48 if !is_calm => Step::Delete { who: n(), document: n() },
         40..62 => Step::Grant { who: n(), collection: n(), to: n(), is_for_writing: n() % 3 == 0 },
-        62..65 => Step::Revoke { collection: n(), grant: n() },
+        62..65 => Step::Revoke { grant: n() },
         65..71 => Step::Accept { who: n(), collection: n() },
         71 => Step::Forget { who: n() },
         72..76 => Step::Join { member: n(), of: n() },
@@ -175,7 +175,7 @@ pub(crate) fn apply(world: &mut World, step: &Step) -> Vec<Action> {
         Step::Grant { who, collection, to, is_for_writing } => {
             grant(world, who, &callers, collection, to, is_for_writing)
         }
-        Step::Revoke { collection: _, grant } => {
+        Step::Revoke { grant } => {
             let Some(found) = picked(&world.grants, grant).cloned() else { return vec![] };
             let collection = &world.collections[found.collection];
             if collection.is_dropped || !world.is_current(&collection.owner) {
