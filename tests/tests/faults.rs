@@ -29,7 +29,7 @@ const LIMIT: Duration = Duration::from_secs(180);
 /// Who is killed, by what its command line holds.
 const VICTIMS: [(&str, &str); 6] = [
     ("engine", "rag-engine serve"),
-    ("parse child", "rag-engine parse"),
+    ("parse child", "/proc/self/exe parse"),
     ("worker", "rag_ext ingest"),
     ("launcher", "rag_ext launcher"),
     ("backend", "[local]"),
