@@ -1,9 +1,9 @@
 //! One test's place in a cluster: a database with the extension, and roles whose names nobody else has.
 
 use crate::poll::wait_until;
-use crate::{Cluster, Session, literal};
+use crate::{Cluster, Session, literal, soundness};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 static COUNTER: AtomicU32 = AtomicU32::new(1);
@@ -27,13 +27,14 @@ pub fn shared() -> &'static Cluster {
     })
 }
 
-/// A database with rag_ext in it. Dropping it drops the database; if the test failed, the end of the
-/// server's log is printed.
+/// A database with rag_ext in it. Dropping it drops the database, and fails the test if `rag_verify` finds that what was
+/// made of documents does not agree with them; if the test failed, the end of the server's log is printed.
 #[derive(Debug)]
 pub struct Database<'a> {
     cluster: &'a Cluster,
     name: String,
     suffix: u32,
+    is_left_damaged: AtomicBool,
 }
 
 impl Database<'static> {
@@ -55,12 +56,17 @@ impl<'a> Database<'a> {
                 cluster.connect("postgres", &name).run("CREATE EXTENSION rag_ext CASCADE");
             }
         }
-        Self { cluster, name, suffix }
+        Self { cluster, name, suffix, is_left_damaged: AtomicBool::new(false) }
     }
 
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Says that the test damages it and leaves it so: `rag_verify` is not asked at the end.
+    pub fn leave_damaged(&self) {
+        self.is_left_damaged.store(true, Ordering::Relaxed);
     }
 
     /// Its cluster.
@@ -120,12 +126,16 @@ impl<'a> Database<'a> {
 
 impl Drop for Database<'_> {
     fn drop(&mut self) {
+        let mut wrong = Vec::new();
         if std::thread::panicking() {
             eprintln!("{}", self.cluster.log_tail_of(&self.name));
+        } else if !self.is_left_damaged.load(Ordering::Relaxed) {
+            wrong = soundness::findings(self.cluster, &self.name);
         }
         // Best effort: the whole cluster goes soon.
         if let Ok(mut admin) = self.cluster.try_connect("postgres", "postgres") {
             let _ = admin.try_run(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name));
         }
+        assert!(wrong.is_empty(), "rag_verify of {}: {wrong:#?}", self.name);
     }
 }

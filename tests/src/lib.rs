@@ -18,6 +18,7 @@ mod installation;
 mod poll;
 mod process;
 mod session;
+mod soundness;
 mod source;
 mod witness;
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use rag_tests::{Cluster, Process, Shutdown, Witness, wait_until};
+use rag_tests::{Cluster, Database, Process, Shutdown, Witness, wait_until};
 use rustix::process::Signal;
 use std::time::Duration;
 
@@ -63,4 +63,19 @@ fn standby_follows_its_primary() {
     let mut session = standby.connect("postgres", "postgres");
     assert_eq!(session.count("SELECT x FROM kept"), 1);
     assert!(session.holds("SELECT pg_is_in_recovery()"));
+}
+
+#[test]
+fn a_database_that_is_left_damaged_fails_its_test_unless_it_says_so() {
+    let damaged = |test: &str| {
+        let database = Database::new(test);
+        database.user("ann").ingest("A note that loses its vector.", "note");
+        database.admin().run("DELETE FROM rag.embedding");
+        database
+    };
+    let database = damaged("damaged");
+    let noticed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(database)));
+    let message = *noticed.unwrap_err().downcast::<String>().unwrap();
+    assert!(message.contains("have no vector"), "{message}");
+    damaged("damaged").leave_damaged();
 }

@@ -44,6 +44,7 @@ fn scores_are_the_same_to_the_last_bit_after_another_owner_adds_200_documents() 
 
 /// Gives the only document of this session's role `copies` more chunks, all with its own vector.
 fn multiply_chunks(database: &Database<'_>, document: &str, copies: usize) {
+    database.leave_damaged();
     let mut admin = database.admin();
     admin.run(&format!(
         "WITH model AS (SELECT c.*, e.space_id, e.v FROM rag.chunk c JOIN rag.embedding e ON e.chunk_id = c.id WHERE c.document_id = '{document}'),

@@ -229,7 +229,13 @@ fn public_grants_need_a_superuser_and_reach_users_of_gateways() {
     app.run("SET rag_ext.user_id = '4'");
     app.refuses("42704", &format!("SELECT * FROM rag_search('owned', collection => '{private}')"));
     app.run("RESET rag_ext.user_id");
-    app.refuses("42704", &format!("SELECT * FROM rag_search('owned', collection => '{private}')"));
+    // Nobody is not everybody.
+    for hidden in [&private, &name] {
+        app.refuses("42704", &format!("SELECT * FROM rag_search('owned', collection => '{hidden}')"));
+    }
+    for table in ["collection", "domain", "document", "chunk", "collection_grant"] {
+        assert_eq!(app.count(&format!("SELECT count(*) FROM rag.{table}")), 0, "rag.{table}");
+    }
 }
 
 #[test]

@@ -1,0 +1,307 @@
+//! What a caller is shown, held against what the model says.
+
+use super::step::{KINDS, WORDS};
+use super::world::{Caller, Meaning, World};
+use rag_tests::{Database, Random, Session, literal};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// What does not agree, in words.
+pub(crate) type Verdict = Result<(), String>;
+
+/// Names of what the database has, as the model knows it. That is all that is taken from there.
+pub(crate) struct Labels {
+    documents: HashMap<String, usize>,
+    chunks: Vec<String>,
+}
+
+impl Labels {
+    pub(crate) fn read(admin: &mut Session) -> Self {
+        let rows = admin.rows("SELECT id, substring(content FROM 'doc([0-9]+)x') FROM rag.document");
+        let documents = rows.into_iter().filter_map(|row| match &row[..] {
+            [Some(id), Some(label)] => Some((id.clone(), label.parse().ok()?)),
+            _ => None,
+        });
+        Self { documents: documents.collect(), chunks: admin.column("SELECT id FROM rag.chunk") }
+    }
+
+    fn label(&self, id: &str) -> Result<usize, String> {
+        self.documents.get(id).copied().ok_or_else(|| format!("document {id} is of no such world"))
+    }
+}
+
+fn same<T: Ord + std::fmt::Debug>(what: &str, seen: &BTreeSet<T>, expected: &BTreeSet<T>) -> Verdict {
+    if seen == expected {
+        return Ok(());
+    }
+    let more: Vec<_> = seen.difference(expected).collect();
+    let less: Vec<_> = expected.difference(seen).collect();
+    Err(format!("{what}: shown, but not his: {more:?}; his, but not shown: {less:?}"))
+}
+
+/// A session that acts for a caller.
+pub(crate) fn connect(database: &Database<'_>, world: &World, caller: Caller) -> Session {
+    let mut session = database.connect(&world.roles[caller.role].name);
+    if let Some(user) = caller.user {
+        session.run(&format!("SET rag_ext.user_id = '{user}'"));
+    }
+    session
+}
+
+/// Tables whose rows are about documents, and the column that says which.
+const TABLES: [(&str, &str); 5] = [
+    ("document", "id"),
+    ("chunk", "document_id"),
+    ("section", "document_id"),
+    ("metadata_value", "document_id"),
+    ("attached_row", "document_id"),
+];
+
+/// Everything that one caller may read without a search.
+pub(crate) fn tables(session: &mut Session, world: &World, labels: &Labels, caller: Caller) -> Verdict {
+    let mut sql: Vec<String> = TABLES
+        .iter()
+        .map(|(table, column)| format!("SELECT '{table}', {column}::text FROM rag.{table}"))
+        .collect();
+    let all = format!("'{{{}}}'::uuid[]", labels.chunks.join(","));
+    sql.push(format!(
+        "SELECT 'rag_vectors', c.document_id::text FROM rag_vectors({all}) v JOIN rag.chunk c ON c.id = v.chunk_id"
+    ));
+    sql.push(format!("SELECT 'vectors', count(*)::text FROM rag_vectors({all})"));
+    sql.push("SELECT 'collection', owner || '/' || name FROM rag.collection".to_owned());
+    sql.push(
+        "SELECT 'domain', c.owner || '/' || c.name || ' of ' || d.owner
+         FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id"
+            .to_owned(),
+    );
+    sql.push(
+        "SELECT 'collection_status', owner || '/' || collection || ': ' || documents || ', ' || documents_done
+         FROM rag.collection_status"
+            .to_owned(),
+    );
+    sql.push(
+        "SELECT 'collection_grant', g.owner || ' to ' || g.principal || ' for ' || g.privilege || ' ' ||
+                coalesce((SELECT name FROM rag.collection c WHERE c.id = g.collection_id), '?')
+         FROM rag.collection_grant g"
+            .to_owned(),
+    );
+    sql.push("SELECT 'accepted_collection', principal FROM rag.accepted_collection".to_owned());
+    let rows = session.try_rows(&sql.join(" UNION ALL ")).map_err(|failure| failure.to_string())?;
+    let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for row in rows {
+        let [Some(table), Some(value)] = &row[..] else { return Err(format!("a null in {row:?}")) };
+        seen.entry(table.clone()).or_default().insert(value.clone());
+    }
+    let mut take = |table: &str| seen.remove(table).unwrap_or_default();
+    let is_attached = |d: &usize| {
+        let collection = world.domains[world.documents[*d].domain].collection;
+        world.collections[collection].table.is_some()
+    };
+    for (table, _) in TABLES.iter().chain(&[("rag_vectors", "")]) {
+        let shown: BTreeSet<usize> =
+            take(table).iter().map(|id| labels.label(id)).collect::<Result<_, _>>()?;
+        let expected = match *table {
+            "rag_vectors" => world.shown_in(caller, "chunk"),
+            "attached_row" => world.shown_in(caller, table).into_iter().filter(is_attached).collect(),
+            table => world.shown_in(caller, table),
+        };
+        same(table, &shown, &expected)?;
+    }
+    let vectors = world.shown_in(caller, "chunk").len().to_string();
+    same("number of rag_vectors", &take("vectors"), &BTreeSet::from([vectors]))?;
+    let named: Vec<usize> = (0..world.collections.len()).filter(|c| world.can_name(caller, *c)).collect();
+    let collections = named.iter().map(|c| world.collections[*c].full_name()).collect();
+    same("collection", &take("collection"), &collections)?;
+    let domains = (0..world.domains.len()).filter(|d| world.reads(caller, *d)).filter_map(|d| {
+        let domain = &world.domains[d];
+        let is_shown = named.contains(&domain.collection);
+        is_shown
+            .then(|| format!("{} of {}", world.collections[domain.collection].full_name(), domain.owner.text))
+    });
+    same("domain", &take("domain"), &domains.collect())?;
+    let documents = world.shown_in(caller, "document");
+    let status = named.iter().map(|c| {
+        let within = documents.iter().filter(|d| world.domains[world.documents[**d].domain].collection == *c);
+        let count = within.count();
+        format!("{}: {count}, {count}", world.collections[*c].full_name())
+    });
+    same("collection_status", &take("collection_status"), &status.collect())?;
+    let principals = world.principals(caller);
+    let grants = world.grants.iter().filter(|g| {
+        !principals.is_empty()
+            && (world.owns(caller, g.collection)
+                || g.principal.role.is_none()
+                || principals.contains(&g.principal))
+    });
+    let grants = grants.map(|g| {
+        let (collection, privilege) =
+            (&world.collections[g.collection], if g.is_for_writing { "write" } else { "read" });
+        format!("{} to {} for {privilege} {}", collection.owner.text, g.principal.text, collection.name)
+    });
+    same("collection_grant", &take("collection_grant"), &grants.collect())?;
+    let accepted = world.accepted.iter().filter(|(domain, who)| {
+        principals.contains(who) && !world.collections[world.domains[*domain].collection].is_dropped
+    });
+    same(
+        "accepted_collection",
+        &take("accepted_collection"),
+        &accepted.map(|(_, who)| who.text.clone()).collect(),
+    )
+}
+
+/// A condition on metadata, in the filter's words and in ours.
+fn filter(random: &mut Random, world: &World) -> (String, impl Fn(usize) -> bool + use<>) {
+    let kind = *random.pick(&KINDS);
+    let year = 2000 + random.below(world.documents.len() + 1) as i32;
+    let drawn = random.below(6);
+    let text = match drawn {
+        0 => format!(r#"{{"kind": "{kind}"}}"#),
+        1 => format!(r#"{{"not": {{"kind": "{kind}"}}}}"#),
+        2 => format!(r#"{{"year": {{"gte": {year}}}}}"#),
+        3 => format!(r#"{{"or": [{{"kind": "{kind}"}}, {{"year": {{"lt": {year}}}}}]}}"#),
+        _ => "{}".to_owned(),
+    };
+    let known: Vec<(&'static str, Option<i32>)> =
+        world.documents.iter().map(|d| (d.kind, (d.year > 0).then_some(d.year))).collect();
+    let lets_through = move |document: usize| {
+        let (of_kind, of_year) = known[document];
+        match drawn {
+            0 => of_kind == kind,
+            1 => of_kind != kind,
+            2 => of_year.is_some_and(|of_year| of_year >= year),
+            3 => of_kind == kind || of_year.is_some_and(|of_year| of_year < year),
+            _ => true,
+        }
+    };
+    (text, lets_through)
+}
+
+/// A search at random: who finds what, in which order, and how many.
+pub(crate) fn search(
+    session: &mut Session,
+    world: &World,
+    labels: &Labels,
+    caller: Caller,
+    random: &mut Random,
+) -> Verdict {
+    let named = name(random, world);
+    let mode = *random.pick(&["keyword", "vector", "hybrid"]);
+    let words: Vec<&str> = (0..1 + random.below(2)).map(|_| *random.pick(&WORDS)).collect();
+    let (filter, lets_through) = filter(random, world);
+    let collection = named.as_ref().map_or("NULL".to_owned(), |name| literal(name));
+    let call = |k: usize| {
+        format!(
+            "SELECT document_id, score FROM rag_search('{}', {k}, {collection}, '{mode}', '{filter}')",
+            words.join(" ")
+        )
+    };
+    let scope = match &named {
+        None => Ok(world.searched(caller, None)),
+        Some(name) => {
+            let (owner, bare) = match name.rsplit_once('/') {
+                Some((owner, bare)) => (Some(owner), bare),
+                None => (None, name.as_str()),
+            };
+            match world.meaning(caller, owner, bare) {
+                Meaning::Collection(at) => Ok(world.searched(caller, Some(at))),
+                Meaning::NoDefault => Ok(BTreeSet::new()),
+                Meaning::Nothing => Err("42704"),
+                Meaning::Ambiguous => Err("22023"),
+            }
+        }
+    };
+    let wrong = |what: String| format!("{}: {what}", call(1000));
+    let (scope, all) = match (scope, session.try_rows(&call(1000))) {
+        (Ok(scope), Ok(rows)) => (scope, rows),
+        (Err(code), Err(failure)) if failure.code == code => return Ok(()),
+        (expected, seen) => {
+            return Err(wrong(format!("{:?} expected, but {seen:?}", expected.map(|scope| scope.len()))));
+        }
+    };
+    let eligible: BTreeSet<usize> = scope
+        .into_iter()
+        .filter(|d| {
+            lets_through(*d)
+                && (mode != "keyword" || world.documents[*d].words.iter().any(|word| words.contains(word)))
+        })
+        .collect();
+    let found: BTreeSet<usize> = all
+        .iter()
+        .map(|row| labels.label(row[0].as_deref().unwrap_or_default()))
+        .collect::<Result<_, _>>()
+        .map_err(&wrong)?;
+    same("found", &found, &eligible).map_err(&wrong)?;
+    if all.len() != eligible.len() {
+        return Err(wrong(format!("{} rows for {} documents", all.len(), eligible.len())));
+    }
+    let scores: Vec<f64> = all.iter().filter_map(|row| row[1].as_deref()?.parse().ok()).collect();
+    if scores.len() != all.len() || scores.windows(2).any(|pair| pair[0] < pair[1]) {
+        return Err(wrong(format!("scores {scores:?}")));
+    }
+    let k = 1 + random.below(eligible.len().max(1) + 2);
+    let best = session.try_rows(&call(k)).map_err(|failure| wrong(failure.to_string()))?;
+    if best.len() != k.min(eligible.len()) {
+        return Err(wrong(format!("{} rows with k = {k}, of {} eligible", best.len(), eligible.len())));
+    }
+    // What fusion makes of the arms' scores depends on how many each was asked for.
+    if mode != "hybrid" && best[..] != all[..best.len()] {
+        return Err(wrong(format!("with k = {k} others come first: {best:?}, not {all:?}")));
+    }
+    Ok(())
+}
+
+/// Nothing, a bare name, or one with its owner, which the caller may know or not.
+fn name(random: &mut Random, world: &World) -> Option<String> {
+    match random.below(3) {
+        0 => None,
+        1 => Some((*random.pick(&["default", "plans", "wiki"])).to_owned()),
+        _ if world.collections.is_empty() => None,
+        _ => Some(random.pick(&world.collections).full_name()),
+    }
+}
+
+/// What an answer cites is what a search may find.
+pub(crate) fn answer(
+    session: &mut Session,
+    world: &World,
+    labels: &Labels,
+    caller: Caller,
+    random: &mut Random,
+) -> Verdict {
+    let question = format!("What is the note about the {}?", random.pick(&WORDS));
+    let sql = format!("SELECT rag_answer('{question}', options => '{{\"min_support\": 0}}')");
+    let rows = session.try_rows(&sql).map_err(|failure| format!("{sql}: {failure}"))?;
+    let text = rows[0][0].clone().unwrap_or_default();
+    let answer: serde_json::Value = serde_json::from_str(&text).map_err(|e| format!("{sql}: {e}"))?;
+    let scope = world.searched(caller, None);
+    for citation in answer["citations"].as_array().into_iter().flatten() {
+        let label = labels.label(citation["document_id"].as_str().unwrap_or_default())?;
+        if !scope.contains(&label) {
+            return Err(format!("{sql}: cites {label}, which is not his"));
+        }
+    }
+    // Whatever is not his is nowhere in it.
+    for label in (0..world.documents.len()).filter(|label| !scope.contains(label)) {
+        if text.contains(&format!("doc{label}x")) {
+            return Err(format!("{sql}: tells of {label}, which is not his"));
+        }
+    }
+    Ok(())
+}
+
+/// Waiting tells nobody of others' work, nor of others' collections.
+pub(crate) fn wait(session: &mut Session, world: &World, caller: Caller, random: &mut Random) -> Verdict {
+    let Some(named) = name(random, world) else { return Ok(()) };
+    let (owner, bare) =
+        named.rsplit_once('/').map_or((None, named.as_str()), |(owner, bare)| (Some(owner), bare));
+    let expected = match world.meaning(caller, owner, bare) {
+        Meaning::Collection(_) | Meaning::NoDefault => "t",
+        Meaning::Nothing => "42704",
+        Meaning::Ambiguous => "22023",
+    };
+    let sql = format!("SELECT rag_wait({}, '1 min')", literal(&named));
+    let seen = match session.try_rows(&sql) {
+        Ok(rows) => rows[0][0].clone().unwrap_or_default(),
+        Err(failure) => failure.code,
+    };
+    if seen == expected { Ok(()) } else { Err(format!("{sql}: {seen}, not {expected}")) }
+}
