@@ -76,6 +76,7 @@ pub(super) fn passage_of(hit: &SearchHit) -> Passage<'_> {
     Passage {
         title: hit.chunk.title.as_deref().unwrap_or_default(),
         header_path: &hit.chunk.header_path,
+        table_header: hit.chunk.table_header.as_deref(),
         text: &hit.chunk.content,
     }
 }

@@ -14,7 +14,7 @@ use crate::config;
 use crate::error::{Error, Result};
 use crate::search::diagnostics::{Stages, is_engine_trouble};
 use crate::search::scope::Scope;
-use crate::search::{SearchRequest, search};
+use crate::search::{SearchRequest, has_content, search};
 use crate::storage::chunk::ShownChunk;
 use crate::storage::{Id, document};
 use generative::Generated;
@@ -122,6 +122,13 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
         return Ok(refused(Refusal::NoDocuments, pending, Vec::new(), stages));
     }
     let query = retrieval_query(request);
+    let languages = request.scope.languages();
+    // Text that is indexed with all its words may be searched for any of them, and no question is made of these.
+    let with_stop_words =
+        languages.values().map(|language| if language == "simple" { "english" } else { language.as_str() });
+    if !has_content(&query, with_stop_words, &mut stages) {
+        return Ok(refused(Refusal::BelowThreshold, pending, Vec::new(), stages));
+    }
     let found = search(
         request.scope,
         &SearchRequest {
@@ -135,7 +142,6 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
     stages.extend(found.stages);
     let hits = found.hits;
     let mut evidence = extractive::evidence(&query, &hits, request.options, &mut stages)?;
-    let languages = request.scope.languages();
     let languages: Vec<&str> =
         hits.iter().map(|hit| languages.get(&hit.chunk.domain).map_or("simple", String::as_str)).collect();
     if names::has_unknown_name(request.question, &hits, &languages) {
@@ -143,7 +149,7 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
     }
 
     let best = evidence.iter().map(|e| e.support).fold(0.0, f64::max);
-    if best < request.options.min_support {
+    if evidence.is_empty() || best < request.options.min_support {
         let refusal = if pending > 0 { Refusal::Pending } else { Refusal::BelowThreshold };
         return Ok(refused(refusal, pending, suggestions(&hits), stages));
     }
