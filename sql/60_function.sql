@@ -130,7 +130,7 @@ CREATE FUNCTION rag_answer(
     options jsonb DEFAULT '{}') RETURNS jsonb
     AS 'MODULE_PATHNAME', 'rag_answer_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED COST 1000000;
 COMMENT ON FUNCTION rag_answer(text, text, jsonb, jsonb, jsonb) IS
-    'Answers from the caller''s documents: {answer, found, reason, confidence (0 to 1), citations: [{n, document_id, chunk_id, title, uri, header_path, page_from, page_to, quote, char_from, char_to, support (0 to 1)}], pending, suggestions, diagnostics}. found is false, and reason is no_documents, pending or below_threshold, where nothing carries an answer. Without a chat endpoint (rag_ext.llm_url) the answer is made of the best-supported sentences. history: [{"role": "user"|"assistant", "content": text}]. options: k, mode, min_support (0 to 1), max_sentences, generate (boolean), and those of rag_search. Errors: as rag_search.';
+    'Answers from the caller''s documents: {answer, found, reason, method, confidence (0 to 1), citations: [{n, document_id, chunk_id, title, uri, header_path, page_from, page_to, quote, char_from, char_to, support (0 to 1)}], unsupported: [{sentence, support}], pending, suggestions, warnings, diagnostics}. method: chat (a model wrote it), extractive (sentences of documents, by measured support) or degraded (by shared words, where no model could measure support: then confidence and support are null). warnings: texts on what went otherwise than it should. found is false, and reason is no_documents, pending or below_threshold, where nothing carries an answer. Without a chat endpoint (rag_ext.llm_url) the answer is made of the best-supported sentences. history: [{"role": "user"|"assistant", "content": text}]. options: k, mode, min_support (0 to 1), max_sentences, generate (boolean), policy (what becomes of a chat model''s sentences that what they cite does not support, which unsupported lists: strict leaves them out, and extracts the answer where none is left; cited keeps and marks them; free keeps them, and asks the model whatever support was found), and those of rag_search. Errors: as rag_search.';
 
 CREATE FUNCTION rag_answer_text(
     question text, collection text DEFAULT NULL, filter jsonb DEFAULT NULL, history jsonb DEFAULT NULL,
@@ -147,7 +147,7 @@ CREATE FUNCTION rag_cite(
         header_path text, page_from integer, page_to integer, quote text, support double precision)
     AS 'MODULE_PATHNAME', 'rag_cite_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED ROWS 3 COST 1000000;
 COMMENT ON FUNCTION rag_cite(text, text, jsonb, jsonb, jsonb) IS
-    'rag_answer as rows, one per citation; one row with n NULL where there is none.';
+    'rag_answer as rows, one per citation; one row with n NULL where there is none. confidence and support are NULL where no model measured them.';
 
 -- Models and status -----------------------------------------------------------------------------------
 

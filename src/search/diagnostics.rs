@@ -61,6 +61,11 @@ impl Stages {
         self.push(watch, input, output, None, Some("what is sound")).because(&damage.message, warning);
     }
 
+    /// Ends a stage that did its work, with what the caller should know of it.
+    pub(crate) fn done_but(&mut self, watch: Watch, input: usize, output: usize, warning: String) {
+        self.push(watch, input, output, None, None).because(&warning, warning.clone());
+    }
+
     /// Ends a stage that found that there is nothing to do, and tells the caller why.
     pub(crate) fn stopped(&mut self, watch: Watch, reason: &str, hint: &str) {
         self.push(watch, 0, 0, None, None).because(reason, reason.to_owned());
@@ -78,7 +83,16 @@ impl Stages {
     ) -> &mut Stage {
         let milliseconds = watch.since.elapsed().as_secs_f64() * 1000.0;
         let (reason, warning) = (None, None);
-        self.0.push_mut(Stage { name: watch.name, input, output, milliseconds, method, fallback, reason, warning })
+        self.0.push_mut(Stage {
+            name: watch.name,
+            input,
+            output,
+            milliseconds,
+            method,
+            fallback,
+            reason,
+            warning,
+        })
     }
 
     /// What went otherwise than it should, in words.

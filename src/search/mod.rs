@@ -62,7 +62,8 @@ struct Allowed {
 }
 
 /// Why a query of stop words finds nothing, and what to do about it.
-const NO_CONTENT: &str = "no word of the query tells what is looked for, only stop words of the documents' language";
+const NO_CONTENT: &str =
+    "no word of the query tells what is looked for, only stop words of the documents' language";
 const NO_CONTENT_HINT: &str = "A word in double quotes is looked for whatever it is.";
 
 /// Searches the scope. A query without content finds nothing in any mode: its vector is near to everything.

@@ -36,7 +36,8 @@ struct Block {
 /// README and what lies in docs/, but for the decisions, which tell of their time.
 fn documents() -> Vec<PathBuf> {
     let docs = std::fs::read_dir(repository().join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let mut pages: Vec<PathBuf> = docs.filter(|path| path.extension().is_some_and(|end| end == "md")).collect();
+    let mut pages: Vec<PathBuf> =
+        docs.filter(|path| path.extension().is_some_and(|end| end == "md")).collect();
     pages.sort();
     pages.insert(0, repository().join("README.md"));
     pages
@@ -99,7 +100,8 @@ fn run(cluster: &Cluster, database: &str, role: &str, page: &str, block: &Block)
     let place = format!("{page}:{}", block.line);
     let is_table = block.shown.as_ref().is_some_and(|shown| columns(shown).is_some());
     let format: &[&str] = if is_table { &[] } else { &["--no-align", "--tuples-only"] };
-    let connecting = Regex::new(r"(?m)^-- as role (\w+).*$").unwrap().replace_all(&block.sql, "\\connect - $1");
+    let connecting =
+        Regex::new(r"(?m)^-- as role (\w+).*$").unwrap().replace_all(&block.sql, "\\connect - $1");
     let printed = psql(cluster, role, database, format, &connecting, &place);
     let Some(shown) = &block.shown else { return };
     if block.section == DEMO {

@@ -89,14 +89,17 @@ impl Query {
     /// or code, or a sole word of one or two capitals (`C`, `IT`), which is a name.
     pub fn has_content(text: &str, language: Language) -> bool {
         let mut words = text.split_whitespace().filter(|word| word.contains(char::is_alphanumeric));
-        let sole = words.next().filter(|_| words.next().is_none()).map(|word| {
-            word.trim_matches(|c: char| !c.is_alphanumeric())
-        });
+        let sole = words
+            .next()
+            .filter(|_| words.next().is_none())
+            .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
         if sole.is_some_and(|word| word.chars().count() <= 2 && word.chars().all(char::is_uppercase)) {
             return true;
         }
         let quoted = text.split('"').skip(1).step_by(2);
-        if text.contains(char::is_numeric) || quoted.into_iter().any(|part| part.contains(char::is_alphanumeric)) {
+        if text.contains(char::is_numeric)
+            || quoted.into_iter().any(|part| part.contains(char::is_alphanumeric))
+        {
             return true;
         }
         let mut found = false;

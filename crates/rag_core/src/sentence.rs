@@ -82,7 +82,9 @@ fn close(
     for (offset, piece) in joined[marker..].split_sentence_bound_indices() {
         let end = marker + offset + piece.len();
         let (before, after) = (&joined[start..end], &joined[end..]);
-        if !after.is_empty() && (abbreviation::joins(language, before, after) || is_within_address(before, after)) {
+        if !after.is_empty()
+            && (abbreviation::joins(language, before, after) || is_within_address(before, after))
+        {
             continue;
         }
         push_trimmed(text, block.start + start..block.start + end, found);

@@ -38,7 +38,12 @@ fn headings_of_the_passage_break_a_tie() {
     let path = ["Logical replication".to_owned()];
     let passages = [
         passage("The default setting is ten workers."),
-        Passage { title: "", header_path: &path, table_header: None, text: "The default setting is four workers." },
+        Passage {
+            title: "",
+            header_path: &path,
+            table_header: None,
+            text: "The default setting is four workers.",
+        },
     ];
     let found = candidates("default of logical replication workers", &passages, 1);
     assert_eq!(texts(&found), ["The default setting is four workers."]);
@@ -77,8 +82,10 @@ fn selection_follows_support_and_drops_what_is_said_twice() {
 
 #[test]
 fn a_sentence_far_below_the_best_is_not_added() {
-    let found = evidence(&["The cable is long.", "The launch takes a while.", "Gliders land straight ahead."]);
-    let picked = |support: &[f32], odds| select(&found, support, &SelectOptions { odds, ..SelectOptions::default() });
+    let found =
+        evidence(&["The cable is long.", "The launch takes a while.", "Gliders land straight ahead."]);
+    let picked =
+        |support: &[f32], odds| select(&found, support, &SelectOptions { odds, ..SelectOptions::default() });
     assert_eq!(picked(&[0.9997, 0.976, 0.9591], MAX_ODDS), [0]);
     assert_eq!(picked(&[0.9997, 0.997, 0.9591], MAX_ODDS), [0, 1]);
     assert_eq!(picked(&[0.95, 0.9, 0.6], MAX_ODDS), [0, 1, 2]);

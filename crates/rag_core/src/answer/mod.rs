@@ -4,6 +4,7 @@
 //! them and what is made of what comes out.
 
 pub mod cite;
+pub mod claim;
 pub mod extract;
 pub mod names;
 pub mod prompt;

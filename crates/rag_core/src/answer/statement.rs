@@ -93,7 +93,9 @@ fn row_in_words(passage: &Passage<'_>, kinds: &[(usize, LineKind)], row: Range<u
     let line = |index: usize| passage.text[kinds[index].0..].lines().next().unwrap_or_default();
     // Above the topmost row stand the dashes and the names, both rules, or the passage begins.
     let header = match top {
-        0 => passage.table_header.and_then(|header| header.lines().find(|line| line.trim_start().starts_with('|')))?,
+        0 => passage
+            .table_header
+            .and_then(|header| header.lines().find(|line| line.trim_start().starts_with('|')))?,
         1 => return None,
         _ => Some(line(top - 2)).filter(|_| kinds[top - 1].1 == LineKind::Rule && is_row(line(top - 2)))?,
     };

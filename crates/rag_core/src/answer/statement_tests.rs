@@ -51,7 +51,10 @@ fn a_short_sentence_joins_its_neighbour() {
 
 #[test]
 fn a_row_without_its_header_is_no_statement() {
-    check_statements("Prices follow here now.\n\n| copper | 12 |\n| tin | 30 |\n", &["Prices follow here now."]);
+    check_statements(
+        "Prices follow here now.\n\n| copper | 12 |\n| tin | 30 |\n",
+        &["Prices follow here now."],
+    );
     let cut = "| copper \\| tin | 12 | |\n| gold | | 30 |\n";
     check_statements(cut, &[]);
     let header = "| metal | price | in stock |\n| --- | --- | --- |";
