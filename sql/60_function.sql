@@ -108,7 +108,7 @@ CREATE FUNCTION rag_search(
         details jsonb)
     AS 'MODULE_PATHNAME', 'rag_search_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 COST 10000;
 COMMENT ON FUNCTION rag_search(text, integer, text, text, jsonb, jsonb) IS
-    'The k best chunks (1 to 1000) that the caller may see: min(k, eligible) rows, best first, ties by chunk id. query: words, "phrases", +must, -not; nothing in it is a syntax error. collection: NAME for one of the caller''s own or accepted ones, else OWNER/NAME; NULL: all of his own and accepted ones. mode: hybrid, keyword or vector. filter: document metadata, such as {"lang": "en", "year": {"gte": 2020}}. options: fusion (weighted or rrf), keyword_weight (0 to 1, 0.5), rrf_k (60), candidates (per arm), min_score (0 to 1), rerank (boolean), rerank_limit (pairs), snippet_length (characters), model. score: the fused score, or the rerank score; keyword_score: BM25 over what the caller sees; vector_score: cosine; rerank_score: 0 to 1. details: of row 1, one entry per stage with in, out, ms, fallback and reason. If the engine is down, hybrid falls back to keyword with a warning. Errors: 22004, 22023, 42704, 54000, and 58000 in mode vector.';
+    'The k best chunks (1 to 1000) that the caller may see: min(k, eligible) rows, best first, ties by chunk id. query: words, "phrases", +must, -not; nothing in it is a syntax error, and "the" in quotes is looked for though it is a stop word. collection: NAME for one of the caller''s own or accepted ones, else OWNER/NAME; NULL: all of his own and accepted ones. mode: hybrid, keyword or vector. filter: document metadata, such as {"lang": "en", "year": {"gte": 2020}}. options: fusion (weighted or rrf), keyword_weight (0 to 1, 0.5), rrf_k (60), candidates (per arm), min_score (0 to 1), rerank (boolean), rerank_limit (pairs), snippet_length (characters), model. score: the fused score, or the rerank score; keyword_score: BM25 over what the caller sees; vector_score: cosine; rerank_score: 0 to 1. details: of row 1, one entry per stage with in, out, ms, fallback and reason. If the engine is down, hybrid falls back to keyword with a warning. Errors: 22004, 22023, 42704, 54000, and 58000 in mode vector. A query without a letter or digit is 22023; one of stop words only gives no rows and a notice.';
 
 CREATE FUNCTION rag_rerank(query text, documents text[], options jsonb DEFAULT '{}')
     RETURNS TABLE (index integer, score double precision)
@@ -135,7 +135,7 @@ CREATE FUNCTION rag_answer(
     options jsonb DEFAULT '{}') RETURNS jsonb
     AS 'MODULE_PATHNAME', 'rag_answer_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED COST 1000000;
 COMMENT ON FUNCTION rag_answer(text, text, jsonb, jsonb, jsonb) IS
-    'Answers from the caller''s documents: {answer, found, reason, confidence (0 to 1), citations: [{n, document_id, chunk_id, title, uri, header_path, page_from, page_to, quote, char_from, char_to, support (0 to 1)}], pending, suggestions, diagnostics}. found is false, and reason is no_documents, pending or below_threshold, where nothing carries an answer. Without a chat endpoint (rag_ext.llm_url) the answer is made of the best-supported sentences. history: [{"role": "user"|"assistant", "content": text}]. options: k, mode, min_support (0 to 1), max_sentences, generate (boolean), and those of rag_search. Errors: as rag_search.';
+    'Answers from the caller''s documents: {answer, found, reason, method, confidence (0 to 1), citations: [{n, document_id, chunk_id, title, uri, header_path, page_from, page_to, quote, char_from, char_to, support (0 to 1)}], unsupported: [{sentence, support}], pending, suggestions, warnings, diagnostics}. method: chat (a model wrote it), extractive (sentences of documents, by measured support) or degraded (by shared words, where no model could measure support: then confidence and support are null). warnings: texts on what went otherwise than it should. found is false, and reason is no_documents, pending or below_threshold, where nothing carries an answer. Without a chat endpoint (rag_ext.llm_url) the answer is made of the best-supported sentences. history: [{"role": "user"|"assistant", "content": text}]. options: k, mode, min_support (0 to 1), max_sentences, generate (boolean), policy (what becomes of a chat model''s sentences that what they cite does not support, which unsupported lists: strict leaves them out, and extracts the answer where none is left; cited keeps and marks them; free keeps them, and asks the model whatever support was found), and those of rag_search. Errors: as rag_search.';
 
 CREATE FUNCTION rag_answer_text(
     question text, collection text DEFAULT NULL, filter jsonb DEFAULT NULL, history jsonb DEFAULT NULL,
@@ -152,7 +152,7 @@ CREATE FUNCTION rag_cite(
         header_path text, page_from integer, page_to integer, quote text, support double precision)
     AS 'MODULE_PATHNAME', 'rag_cite_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED ROWS 3 COST 1000000;
 COMMENT ON FUNCTION rag_cite(text, text, jsonb, jsonb, jsonb) IS
-    'rag_answer as rows, one per citation; one row with n NULL where there is none.';
+    'rag_answer as rows, one per citation; one row with n NULL where there is none. confidence and support are NULL where no model measured them.';
 
 -- Models and status -----------------------------------------------------------------------------------
 

@@ -109,7 +109,7 @@ settings! {
         "Above it the HNSW index is used, and exact search again if it returns too few rows.";
     ENGINE_TIMEOUT "engine_timeout" integer(60_000, 1..=3_600_000, Unit::Milliseconds) User Everyone
         "Longest wait for one interactive request to the engine."
-        "Requests for completions wait for rag_ext.llm_timeout and its retries instead.";
+        "Generated answers have rag_ext.llm_deadline instead.";
 
     SYNC "sync" switch(false) User Everyone
         "Processes documents in the transaction that writes them."
@@ -183,6 +183,9 @@ settings! {
     LLM_TIMEOUT "llm_timeout" integer(60_000, 100..=3_600_000, Unit::Milliseconds) Reload Superusers
         "Longest wait for one try at the chat endpoint."
         "If all tries fail, the answer is extracted from the documents.";
+    LLM_DEADLINE "llm_deadline" integer(60_000, 100..=3_600_000, Unit::Milliseconds) Reload Superusers
+        "Longest time for a generated answer: all tries at the chat endpoint and the check of what it wrote."
+        "Beyond it the answer is extracted from the documents. A try that may take as long leaves no time for another.";
     LLM_RETRIES "llm_retries" integer(2, 0..=10, Unit::Count) Reload Superusers
         "Tries at the chat endpoint after the first."
         "Only failures that may pass are tried again.";
@@ -392,6 +395,11 @@ pub(crate) fn llm_api_key_file() -> Option<PathBuf> {
 /// Time-out of one try at the chat endpoint.
 pub(crate) fn llm_timeout() -> Duration {
     Duration::from_millis(count(&LLM_TIMEOUT).into())
+}
+
+/// Time of a generated answer with all tries and its check.
+pub(crate) fn llm_deadline() -> Duration {
+    Duration::from_millis(count(&LLM_DEADLINE).into())
 }
 
 /// Tries at the chat endpoint after the first.

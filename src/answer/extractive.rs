@@ -1,6 +1,6 @@
 //! Answers made of the best-supported sentences: no language model needed, nothing invented.
 
-use super::{AnswerOptions, Citation, supports};
+use super::{AnswerOptions, Citation, Method, supports};
 use crate::error::Result;
 use crate::search::SearchHit;
 use crate::search::diagnostics::Stages;
@@ -11,17 +11,17 @@ use rag_core::answer::extract::{self, SelectOptions};
 #[derive(Debug, Clone)]
 pub(super) struct Evidence {
     sentence: extract::Evidence,
-    /// From 0 to 1.
+    /// From 0 to 1, as the cross-encoder measured it or as words are shared.
     pub(super) support: f64,
 }
 
-/// The sentences of the hits that are worth scoring, with their support.
+/// The sentences of the hits that are worth scoring, with their support and how it was found.
 pub(super) fn evidence(
     question: &str,
     hits: &[SearchHit],
     options: &AnswerOptions,
     stages: &mut Stages,
-) -> Result<Vec<Evidence>> {
+) -> Result<(Vec<Evidence>, Method)> {
     let passages: Vec<Passage<'_>> = hits.iter().map(passage_of).collect();
     let sentences = extract::candidates(question, &passages, options.sentence_limit);
     let pairs: Vec<(String, String)> = sentences
@@ -35,24 +35,29 @@ pub(super) fn evidence(
             (context_of(hit), text)
         })
         .collect();
-    let support = supports(question, &pairs, stages)?;
-    Ok(sentences.into_iter().zip(support).map(|(sentence, support)| Evidence { sentence, support }).collect())
+    let (support, method) = supports(question, &pairs, stages)?;
+    let evidence = sentences.into_iter().zip(support);
+    Ok((evidence.map(|(sentence, support)| Evidence { sentence, support }).collect(), method))
 }
 
 /// The answer's text and its citations.
 pub(super) fn compose(
     evidence: &[Evidence],
     hits: &[SearchHit],
+    method: Method,
     options: &AnswerOptions,
 ) -> (String, Vec<Citation>) {
     let sentences: Vec<extract::Evidence> = evidence.iter().map(|e| e.sentence.clone()).collect();
     let support: Vec<f32> = evidence.iter().map(|e| e.support as f32).collect();
+    let is_measured = method != Method::Degraded;
     let picked = extract::select(
         &sentences,
         &support,
         &SelectOptions {
             max_sentences: options.max_sentences,
             min_support: options.min_support as f32,
+            // Shares of words are no probabilities, so they have no odds.
+            odds: if is_measured { extract::MAX_ODDS } else { f32::INFINITY },
             ..SelectOptions::default()
         },
     );
@@ -64,7 +69,8 @@ pub(super) fn compose(
             let chunk = &hits[chosen.sentence.source].chunk;
             let bytes = chosen.sentence.bytes.clone();
             let before = chunk.content[..bytes.start].chars().count() as i32;
-            Citation::new(i + 1, chunk, &chunk.content[bytes], chunk.char_from + before, chosen.support)
+            let support = is_measured.then_some(chosen.support);
+            Citation::new(i + 1, chunk, &chunk.content[bytes], chunk.char_from + before, support)
         })
         .collect();
     let parts: Vec<(&str, usize)> =
@@ -76,6 +82,7 @@ pub(super) fn passage_of(hit: &SearchHit) -> Passage<'_> {
     Passage {
         title: hit.chunk.title.as_deref().unwrap_or_default(),
         header_path: &hit.chunk.header_path,
+        table_header: hit.chunk.table_header.as_deref(),
         text: &hit.chunk.content,
     }
 }

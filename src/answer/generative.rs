@@ -1,15 +1,19 @@
 //! Answers written by a chat model from numbered passages, each sentence checked against what it cites.
 
-use super::{AnswerRequest, Citation, Refusal, extractive, join};
+use super::options::Policy;
+use super::support::{self, Cited, Quote};
+use super::{AnswerRequest, Citation, Refusal, Unsupported, extractive};
+use crate::config;
 use crate::engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pg::principal;
 use crate::search::SearchHit;
-use crate::search::rerank::{logits, sigmoid};
+use crate::search::diagnostics::is_engine_trouble;
 use crate::storage::chunk;
-use rag_core::answer::{Passage, cite, extract, prompt};
+use pgrx::PgSqlErrorCode;
+use rag_core::answer::{Passage, cite, prompt};
 use rag_wire::{Chat, ChatMessage};
-use std::ops::Range;
+use std::time::Instant;
 
 /// Most passages of a prompt.
 const PASSAGES: usize = 8;
@@ -20,21 +24,29 @@ const PASSAGE_CHARS: i32 = 3_000;
 /// Most characters of passages and history together.
 const PROMPT_CHARS: usize = 12_000;
 
-/// Share of a sentence's words in its quote from which the cross-encoder's score counts in full: a paraphrase has
-/// words of its own.
-const FULL_SHARE: f64 = 0.6;
-
 /// Most tokens of an answer.
 const ANSWER_TOKENS: u32 = 512;
 
+/// What stands behind a sentence that nothing supports, under the policy `cited`.
+const UNSUPPORTED_MARK: &str = "[unsupported]";
+
 /// What a model's answer came to.
 pub(super) enum Generated {
-    /// Text and citations, each supported.
-    Answered(String, Vec<Citation>),
+    /// Text that the policy lets stand.
+    Answered(Checked),
     /// The model says that the passages do not carry an answer.
     Refused(Refusal),
     /// Nothing of what it wrote is supported by what it cites.
     Unsupported,
+}
+
+/// A model's text, checked.
+pub(super) struct Checked {
+    pub(super) text: String,
+    pub(super) citations: Vec<Citation>,
+    pub(super) unsupported: Vec<Unsupported>,
+    /// Why support could not be measured.
+    pub(super) trouble: Option<Error>,
 }
 
 /// A section around a hit, as the model reads it.
@@ -47,20 +59,11 @@ struct Source<'a> {
     char_from: i32,
 }
 
-/// One sentence of the answer with one place that it cites.
-struct Claim {
-    sentence: usize,
-    source: usize,
-    quote: Range<usize>,
-}
-
-/// Asks the model, and checks what it says.
-pub(super) fn answer(request: &AnswerRequest<'_>, hits: &[SearchHit]) -> Result<Generated> {
+/// Asks the model, and checks what it says, all before one deadline. `question` is what was searched for.
+pub(super) fn answer(request: &AnswerRequest<'_>, question: &str, hits: &[SearchHit]) -> Result<Generated> {
+    let deadline = Instant::now() + config::llm_deadline();
     let sources = sources(hits)?;
-    let passages: Vec<Passage<'_>> = sources
-        .iter()
-        .map(|s| Passage { text: &s.text, header_path: &s.headings, ..extractive::passage_of(s.hit) })
-        .collect();
+    let passages: Vec<Passage<'_>> = sources.iter().map(Source::passage).collect();
     let history: Vec<(String, String)> = request
         .history
         .iter()
@@ -77,13 +80,14 @@ pub(super) fn answer(request: &AnswerRequest<'_>, hits: &[SearchHit]) -> Result<
             temperature: 0.0,
             json_schema: Some(prompt::ANSWER_SCHEMA.to_owned()),
         },
+        deadline.saturating_duration_since(Instant::now()),
         &principal::current_principals()?,
     )?;
     let parsed = cite::parse_completion(&completion.text, sources.len());
     if !parsed.found {
         return Ok(Generated::Refused(Refusal::BelowThreshold));
     }
-    check(request, &sources, &parsed.answer)
+    check(request, question, &sources, &parsed.answer, deadline)
 }
 
 /// Sections of the hits, each once, in the order of the hits.
@@ -107,100 +111,108 @@ fn sources(hits: &[SearchHit]) -> Result<Vec<Source<'_>>> {
 }
 
 impl Source<'_> {
+    fn passage(&self) -> Passage<'_> {
+        Passage { text: &self.text, header_path: &self.headings, ..extractive::passage_of(self.hit) }
+    }
+
+    fn cited(&self, source: usize) -> Cited<'_> {
+        Cited { source, hit: self.hit, passage: self.passage() }
+    }
+
     fn covers(&self, hit: &SearchHit) -> bool {
         let char_to = self.char_from + self.text.chars().count() as i32;
         self.char_from <= hit.chunk.char_from && hit.chunk.char_to <= char_to
     }
 }
 
-/// Keeps the sentences that a place they cite supports, and numbers the places anew.
-fn check(request: &AnswerRequest<'_>, sources: &[Source<'_>], answer: &str) -> Result<Generated> {
-    let sentences = cite::marked_sentences(answer);
-    let mut claims: Vec<Claim> = Vec::new();
-    for (index, (range, numbers)) in sentences.iter().enumerate() {
-        for number in numbers {
-            let source = number - 1;
-            if let Some(quote) = cite::best_quote(&answer[range.clone()], &sources[source].text) {
-                claims.push(Claim { sentence: index, source, quote });
-            }
-        }
-    }
-    let support = support(sources, &sentences, answer, &claims)?;
-
-    let mut citations: Vec<Citation> = Vec::new();
+/// Finds what supports each sentence, does with the others as the policy says, and numbers the places anew.
+fn check(
+    request: &AnswerRequest<'_>,
+    question: &str,
+    sources: &[Source<'_>],
+    answer: &str,
+    deadline: Instant,
+) -> Result<Generated> {
+    let policy = request.options.policy;
+    let mut checked =
+        Checked { text: String::new(), citations: Vec::new(), unsupported: Vec::new(), trouble: None };
     let mut parts: Vec<String> = Vec::new();
-    for (index, (range, _)) in sentences.iter().enumerate() {
-        let mut markers: Vec<usize> = Vec::new();
-        for (claim, support) in claims.iter().zip(&support).filter(|(claim, _)| claim.sentence == index) {
-            if *support < request.options.min_support {
+    for (range, numbers) in cite::marked_sentences(answer) {
+        let sentence = &answer[range];
+        let cited: Vec<Cited<'_>> =
+            numbers.iter().map(|number| sources[number - 1].cited(number - 1)).collect();
+        let quotes = match &checked.trouble {
+            Some(_) => support::unmeasured_quotes(question, sentence, &cited),
+            None if Instant::now() >= deadline => return Err(late()),
+            None => match support::quotes(question, sentence, &cited) {
+                Err(error) if policy != Policy::Strict && is_engine_trouble(&error) => {
+                    checked.trouble = Some(error);
+                    support::unmeasured_quotes(question, sentence, &cited)
+                }
+                quotes => quotes?,
+            },
+        };
+        let best = quotes.iter().filter_map(|quote| quote.support).reduce(f64::max);
+        let supports =
+            |quote: &Quote| quote.support.is_some_and(|support| support >= request.options.min_support);
+        let is_supported = quotes.iter().any(supports);
+        let text = printable(&cite::without_markers(sentence)).trim().to_owned();
+        if !is_supported {
+            checked.unsupported.push(Unsupported { sentence: text.clone(), support: best });
+            if policy == Policy::Strict {
                 continue;
             }
-            let source = &sources[claim.source];
-            let before = source.text[..claim.quote.start].chars().count() as i32;
-            let found = Citation::new(
-                citations.len() + 1,
-                &source.hit.chunk,
-                &source.text[claim.quote.clone()],
-                source.char_from + before,
-                *support,
-            );
-            let same = citations.iter().position(|c| {
-                c.document == found.document && c.char_from == found.char_from && c.char_to == found.char_to
-            });
-            let n = match same {
-                Some(known) => known + 1,
-                None => {
-                    citations.push(found);
-                    citations.len()
-                }
-            };
-            if !markers.contains(&n) {
-                markers.push(n);
+        }
+        let mut behind = String::new();
+        for quote in quotes.iter().filter(|quote| policy == Policy::Free || supports(quote)) {
+            let marker = format!("[{}]", number_of(&mut checked.citations, &sources[quote.source], quote));
+            if !behind.contains(&marker) {
+                behind.push_str(&marker);
             }
         }
-        if !markers.is_empty() {
-            let sentence = printable(&cite::without_markers(&answer[range.clone()]));
-            let markers: String = markers.iter().map(|n| format!("[{n}]")).collect();
-            parts.push(format!("{} {markers}", sentence.trim()));
+        if !is_supported && policy == Policy::Cited {
+            behind.push_str(UNSUPPORTED_MARK);
         }
+        parts.push(format!("{text} {behind}").trim_end().to_owned());
     }
-    if citations.is_empty() {
+    if parts.is_empty() || (policy == Policy::Strict && checked.citations.is_empty()) {
         return Ok(Generated::Unsupported);
     }
-    Ok(Generated::Answered(parts.join(" "), citations))
+    checked.text = parts.join(" ");
+    Ok(Generated::Answered(checked))
 }
 
-/// How well each quote supports its sentence: the cross-encoder's view of the quote under the sentence, as far as
-/// the sentence is made of the quote's words. A number or code that the cited passage does not have is invented:
-/// such a sentence has no support.
-fn support(
-    sources: &[Source<'_>],
-    sentences: &[(Range<usize>, Vec<usize>)],
-    answer: &str,
-    claims: &[Claim],
-) -> Result<Vec<f64>> {
-    let mut support = vec![0.0; claims.len()];
-    for (index, (range, _)) in sentences.iter().enumerate() {
-        let sentence = cite::without_markers(&answer[range.clone()]);
-        let own: Vec<usize> = (0..claims.len()).filter(|c| claims[*c].sentence == index).collect();
-        let quotes: Vec<(String, &str)> = own
-            .iter()
-            .map(|c| {
-                let source = &sources[claims[*c].source];
-                (extractive::context_of(source.hit), &source.text[claims[*c].quote.clone()])
-            })
-            .collect();
-        let scores =
-            logits(None, &sentence, quotes.iter().map(|(context, quote)| join(context, quote)).collect())?;
-        for ((claim, logit), (context, quote)) in own.into_iter().zip(scores).zip(&quotes) {
-            if cite::invents_numbers(&sentence, &sources[claims[claim].source].text) {
-                continue;
-            }
-            let shared = f64::from(extract::lexical_support(&sentence, context, quote));
-            support[claim] = sigmoid(logit) * (shared / FULL_SHARE).min(1.0);
+fn late() -> Error {
+    Error::new(
+        PgSqlErrorCode::ERRCODE_QUERY_CANCELED,
+        "the answer was not written and checked before rag_ext.llm_deadline",
+    )
+}
+
+/// The number of a quote among the citations, to which it is added unless it is there.
+fn number_of(citations: &mut Vec<Citation>, source: &Source<'_>, quote: &Quote) -> usize {
+    let bytes = quote.statement.bytes.clone();
+    let before = source.text[..bytes.start].chars().count() as i32;
+    let found = Citation::new(
+        citations.len() + 1,
+        &source.hit.chunk,
+        &source.text[bytes],
+        source.char_from + before,
+        quote.support,
+    );
+    let same = citations.iter_mut().find(|c| {
+        c.document == found.document && c.char_from == found.char_from && c.char_to == found.char_to
+    });
+    match same {
+        Some(known) => {
+            known.support = [known.support, found.support].into_iter().flatten().reduce(f64::max);
+            known.n
+        }
+        None => {
+            citations.push(found);
+            citations.len()
         }
     }
-    Ok(support)
 }
 
 /// Without control characters, which a terminal would obey.

@@ -7,6 +7,7 @@ mod extractive;
 mod generative;
 mod names;
 mod options;
+mod support;
 
 pub(crate) use options::AnswerOptions;
 
@@ -14,10 +15,11 @@ use crate::config;
 use crate::error::{Error, Result};
 use crate::search::diagnostics::{Stages, is_engine_trouble};
 use crate::search::scope::Scope;
-use crate::search::{SearchRequest, search};
+use crate::search::{SearchHit, SearchRequest, has_content, search};
 use crate::storage::chunk::ShownChunk;
 use crate::storage::{Id, document};
-use generative::Generated;
+use generative::{Checked, Generated};
+use options::Policy;
 use rag_core::filter::Filter;
 
 /// One turn of the conversation before the question.
@@ -73,13 +75,13 @@ pub(crate) struct Citation {
     pub(crate) quote: String,
     pub(crate) char_from: i32,
     pub(crate) char_to: i32,
-    /// From 0 to 1.
-    pub(crate) support: f64,
+    /// From 0 to 1; `None` if no model measured it.
+    pub(crate) support: Option<f64>,
 }
 
 impl Citation {
     /// Cites a quote that stands at `char_from` in the document of a chunk.
-    fn new(n: usize, chunk: &ShownChunk, quote: &str, char_from: i32, support: f64) -> Self {
+    fn new(n: usize, chunk: &ShownChunk, quote: &str, char_from: i32, support: Option<f64>) -> Self {
         Self {
             n,
             document: chunk.document,
@@ -97,13 +99,45 @@ impl Citation {
     }
 }
 
+/// A sentence of a chat model that nothing it cites supports.
+#[derive(Debug, Clone)]
+pub(crate) struct Unsupported {
+    pub(crate) sentence: String,
+    /// From 0 to 1; `None` if it cites nothing, or no model measured it.
+    pub(crate) support: Option<f64>,
+}
+
+/// How an answer, or its refusal, came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// A chat model wrote it.
+    Chat,
+    /// Sentences of the documents, by the support that the cross-encoder measured.
+    Extractive,
+    /// Sentences of the documents, by the words that they share with the question: nothing could be measured.
+    Degraded,
+}
+
+impl Method {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Extractive => "extractive",
+            Self::Degraded => "degraded",
+        }
+    }
+}
+
 /// What a question came to.
 pub(crate) struct Answer {
     pub(crate) text: String,
     pub(crate) refusal: Option<Refusal>,
-    /// From 0 to 1: the support of the best citation.
-    pub(crate) confidence: f64,
+    pub(crate) method: Method,
+    /// From 0 to 1: the support of the best citation, 0 for a refusal; `None` if no model measured it.
+    pub(crate) confidence: Option<f64>,
     pub(crate) citations: Vec<Citation>,
+    /// What a chat model wrote beyond that, left out or kept as the policy says.
+    pub(crate) unsupported: Vec<Unsupported>,
     /// Documents of the scope that are still being processed.
     pub(crate) pending: i64,
     /// Where a refused question came closest: headings of what was found.
@@ -119,9 +153,16 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
     let (documents, pending) = document::counts(&request.scope.ids())?;
     let mut stages = Stages::default();
     if documents == 0 {
-        return Ok(refused(Refusal::NoDocuments, pending, Vec::new(), stages));
+        return Ok(refused(Refusal::NoDocuments, Method::Extractive, pending, Vec::new(), stages));
     }
     let query = retrieval_query(request);
+    let languages = request.scope.languages();
+    // Text that is indexed with all its words may be searched for any of them, and no question is made of these.
+    let with_stop_words =
+        languages.values().map(|language| if language == "simple" { "english" } else { language.as_str() });
+    if !has_content(&query, with_stop_words, &mut stages) {
+        return Ok(refused(Refusal::BelowThreshold, Method::Extractive, pending, Vec::new(), stages));
+    }
     let found = search(
         request.scope,
         &SearchRequest {
@@ -134,8 +175,7 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
     )?;
     stages.extend(found.stages);
     let hits = found.hits;
-    let mut evidence = extractive::evidence(&query, &hits, request.options, &mut stages)?;
-    let languages = request.scope.languages();
+    let (mut evidence, method) = extractive::evidence(&query, &hits, request.options, &mut stages)?;
     let languages: Vec<&str> =
         hits.iter().map(|hit| languages.get(&hit.chunk.domain).map_or("simple", String::as_str)).collect();
     if names::has_unknown_name(request.question, &hits, &languages) {
@@ -143,20 +183,23 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
     }
 
     let best = evidence.iter().map(|e| e.support).fold(0.0, f64::max);
-    if best < request.options.min_support {
-        let refusal = if pending > 0 { Refusal::Pending } else { Refusal::BelowThreshold };
-        return Ok(refused(refusal, pending, suggestions(&hits), stages));
+    let may_generate = request.options.generate && config::llm_url().is_some();
+    // Under the policy `free` it is the model that refuses.
+    let asks_anyway = may_generate && request.options.policy == Policy::Free && !hits.is_empty();
+    let is_supported = !evidence.is_empty() && best >= request.options.min_support;
+    if !is_supported && !asks_anyway {
+        return Ok(unanswered(method, pending, &hits, stages));
     }
-    if request.options.generate && config::llm_url().is_some() {
+    if may_generate {
         let watch = stages.start("generate");
-        match generative::answer(request, &hits) {
-            Ok(Generated::Answered(text, citations)) => {
-                stages.done_as(watch, hits.len(), citations.len(), "chat");
-                return Ok(answered(text, citations, pending, stages));
+        match generative::answer(request, &query, &hits) {
+            Ok(Generated::Answered(checked)) => {
+                stages.done_as(watch, hits.len(), checked.citations.len(), "chat");
+                return Ok(generated(checked, request.options.policy, pending, stages));
             }
             Ok(Generated::Refused(refusal)) => {
                 stages.done_as(watch, hits.len(), 0, "chat");
-                return Ok(refused(refusal, pending, suggestions(&hits), stages));
+                return Ok(refused(refusal, Method::Chat, pending, suggestions(&hits), stages));
             }
             Ok(Generated::Unsupported) => stages.fell_back(
                 watch,
@@ -167,16 +210,63 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
             Err(error) => stages.fell_back(watch, "extractive answer", &error),
         }
     }
-    let (text, citations) = extractive::compose(&evidence, &hits, request.options);
-    Ok(answered(text, citations, pending, stages))
+    if !is_supported {
+        return Ok(unanswered(method, pending, &hits, stages));
+    }
+    let (text, citations) = extractive::compose(&evidence, &hits, method, request.options);
+    Ok(answered(text, method, citations, pending, stages))
 }
 
-fn answered(text: String, citations: Vec<Citation>, pending: i64, stages: Stages) -> Answer {
-    let confidence = citations.iter().map(|c| c.support).fold(0.0, f64::max);
-    Answer { text, refusal: None, confidence, citations, pending, suggestions: Vec::new(), stages }
+/// The answer of a chat model, with what was found out about it.
+fn generated(checked: Checked, policy: Policy, pending: i64, mut stages: Stages) -> Answer {
+    let watch = stages.start("check");
+    let (cited, unsupported) = (checked.citations.len(), checked.unsupported.len());
+    match (checked.trouble, unsupported) {
+        (Some(error), _) => stages.fell_back(watch, "a text that is not checked", &error),
+        (None, 0) => stages.done(watch, cited, cited),
+        (None, _) => {
+            let verb = if policy == Policy::Strict { "left out" } else { "kept" };
+            let what = if unsupported == 1 { "a sentence that nothing" } else { "sentences that nothing" };
+            stages.done_but(
+                watch,
+                unsupported,
+                cited,
+                format!("{what} it cites supports: {unsupported} {verb}"),
+            );
+        }
+    }
+    let answer = answered(checked.text, Method::Chat, checked.citations, pending, stages);
+    Answer { unsupported: checked.unsupported, ..answer }
 }
 
-fn refused(refusal: Refusal, pending: i64, suggestions: Vec<String>, stages: Stages) -> Answer {
+/// The refusal where nothing supports an answer.
+fn unanswered(method: Method, pending: i64, hits: &[SearchHit], stages: Stages) -> Answer {
+    let refusal = if pending > 0 { Refusal::Pending } else { Refusal::BelowThreshold };
+    refused(refusal, method, pending, suggestions(hits), stages)
+}
+
+fn answered(text: String, method: Method, citations: Vec<Citation>, pending: i64, stages: Stages) -> Answer {
+    let confidence = citations.iter().filter_map(|c| c.support).reduce(f64::max);
+    Answer {
+        text,
+        refusal: None,
+        method,
+        confidence,
+        citations,
+        unsupported: Vec::new(),
+        pending,
+        suggestions: Vec::new(),
+        stages,
+    }
+}
+
+fn refused(
+    refusal: Refusal,
+    method: Method,
+    pending: i64,
+    suggestions: Vec<String>,
+    stages: Stages,
+) -> Answer {
     let text = match refusal {
         Refusal::NoDocuments => "No answer found: there are no documents to answer from.",
         Refusal::Pending => "No answer found yet: some documents are still being processed.",
@@ -185,8 +275,10 @@ fn refused(refusal: Refusal, pending: i64, suggestions: Vec<String>, stages: Sta
     Answer {
         text: text.to_owned(),
         refusal: Some(refusal),
-        confidence: 0.0,
+        method,
+        confidence: (method != Method::Degraded).then_some(0.0),
         citations: Vec::new(),
+        unsupported: Vec::new(),
         pending,
         suggestions,
         stages,
@@ -201,7 +293,7 @@ fn retrieval_query(request: &AnswerRequest<'_>) -> String {
     }
 }
 
-fn suggestions(hits: &[crate::search::SearchHit]) -> Vec<String> {
+fn suggestions(hits: &[SearchHit]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for hit in hits {
         let name = match (hit.chunk.header_path.last(), &hit.chunk.title) {
@@ -220,23 +312,25 @@ fn suggestions(hits: &[crate::search::SearchHit]) -> Vec<String> {
 }
 
 /// Scores sentences by the cross-encoder; where it cannot be had, by the words that they share with the
-/// question.
-fn supports(question: &str, evidence: &[(String, String)], stages: &mut Stages) -> Result<Vec<f64>> {
+/// question, which is no measure of support.
+fn supports(
+    question: &str,
+    evidence: &[(String, String)],
+    stages: &mut Stages,
+) -> Result<(Vec<f64>, Method)> {
     let watch = stages.start("support");
     let passages = evidence.iter().map(|(context, text)| join(context, text)).collect();
     match crate::search::rerank::logits(None, question, passages) {
         Ok(logits) => {
             stages.done_as(watch, evidence.len(), evidence.len(), "cross-encoder");
-            Ok(logits.into_iter().map(crate::search::rerank::sigmoid).collect())
+            Ok((logits.into_iter().map(crate::search::rerank::sigmoid).collect(), Method::Extractive))
         }
         Err(error) if is_engine_trouble(&error) => {
             stages.fell_back(watch, "shared words", &error);
-            Ok(evidence
-                .iter()
-                .map(|(context, text)| {
-                    f64::from(rag_core::answer::extract::lexical_support(question, context, text))
-                })
-                .collect())
+            let shared = evidence.iter().map(|(context, text)| {
+                f64::from(rag_core::answer::extract::lexical_support(question, context, text))
+            });
+            Ok((shared.collect(), Method::Degraded))
         }
         Err(error) => Err(error),
     }

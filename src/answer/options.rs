@@ -4,6 +4,17 @@ use crate::error::Result;
 use crate::search::options::{MAX_K, Mode, SearchOptions};
 use rag_core::option::OptionReader;
 
+/// What becomes of sentences of a chat model that what they cite does not support.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Policy {
+    /// They are left out; where none is left, the answer is extracted.
+    Strict,
+    /// They are kept and marked.
+    Cited,
+    /// They are kept as they are, and listed.
+    Free,
+}
+
 /// Options of one answer.
 #[derive(Debug, Clone)]
 pub(crate) struct AnswerOptions {
@@ -18,6 +29,7 @@ pub(crate) struct AnswerOptions {
     pub(crate) sentence_limit: usize,
     /// Whether a chat model may write the answer.
     pub(crate) generate: bool,
+    pub(crate) policy: Policy,
     pub(crate) search: SearchOptions,
 }
 
@@ -46,6 +58,11 @@ impl AnswerOptions {
                 .integer("sentence_limit", 1..=200)?
                 .map_or(Self::SENTENCE_LIMIT, |n| n as usize),
             generate: reader.boolean("generate")?.unwrap_or(true),
+            policy: match reader.choice("policy", &["strict", "cited", "free"])? {
+                Some("cited") => Policy::Cited,
+                Some("free") => Policy::Free,
+                _ => Policy::Strict,
+            },
             search: SearchOptions::read(&mut reader)?,
         };
         reader.finish()?;

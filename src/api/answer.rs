@@ -95,18 +95,26 @@ fn rag_answer(
                     "quote": c.quote,
                     "char_from": c.char_from,
                     "char_to": c.char_to,
-                    "support": rounded(c.support),
+                    "support": c.support.map(rounded),
                 })
             })
+            .collect();
+        let unsupported: Vec<Value> = answer
+            .unsupported
+            .iter()
+            .map(|u| json!({ "sentence": u.sentence, "support": u.support.map(rounded) }))
             .collect();
         Ok(JsonB(json!({
             "answer": answer.text,
             "found": answer.refusal.is_none(),
             "reason": answer.refusal.map(|r| r.name()),
-            "confidence": rounded(answer.confidence),
+            "method": answer.method.name(),
+            "confidence": answer.confidence.map(rounded),
             "citations": citations,
+            "unsupported": unsupported,
             "pending": answer.pending,
             "suggestions": answer.suggestions,
+            "warnings": answer.stages.warnings().collect::<Vec<_>>(),
             "diagnostics": answer.stages.to_json(),
         })))
     })
@@ -176,7 +184,7 @@ fn rag_cite(
         (
             name!(answer, String),
             name!(found, bool),
-            name!(confidence, f64),
+            name!(confidence, Option<f64>),
             name!(n, Option<i32>),
             name!(document_id, Option<pgrx::Uuid>),
             name!(title, Option<String>),
@@ -191,7 +199,7 @@ fn rag_cite(
     ErrorReport,
 > {
     let answer = call(|| ask(question, collection, filter, history, options))?;
-    let (text, found, confidence) = (answer.text, answer.refusal.is_none(), rounded(answer.confidence));
+    let (text, found, confidence) = (answer.text, answer.refusal.is_none(), answer.confidence.map(rounded));
     let mut rows = Vec::new();
     if answer.citations.is_empty() {
         rows.push((text, found, confidence, None, None, None, None, None, None, None, None, None));
@@ -209,7 +217,7 @@ fn rag_cite(
                 c.page_from,
                 c.page_to,
                 Some(c.quote),
-                Some(rounded(c.support)),
+                c.support.map(rounded),
             ));
         }
     }

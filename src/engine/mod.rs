@@ -97,9 +97,12 @@ pub(crate) fn parse(
     }
 }
 
-/// One completion by the configured chat endpoint.
-pub(crate) fn chat(chat: Chat, principals: &[String]) -> Result<Completion> {
-    match send(Call::Chat(chat), Lane::Interactive, principals)? {
+/// One completion by the configured chat endpoint, all tries together within a time.
+pub(crate) fn chat(chat: Chat, within: Duration, principals: &[String]) -> Result<Completion> {
+    let (call, lane) = (Call::Chat(chat), Lane::Interactive);
+    let request =
+        Request { lane, principals: principals.to_vec(), deadline_ms: Some(milliseconds(within)), call };
+    match self::call(&request)? {
         Reply::Completion(completion) => Ok(completion),
         other => Err(unexpected(&other)),
     }
@@ -122,13 +125,15 @@ pub(crate) fn status() -> Result<EngineStatus> {
 }
 
 fn send(call: Call, lane: Lane, principals: &[String]) -> Result<Reply> {
-    let deadline = match (&call, lane) {
-        (Call::Chat(_), _) => Some(config::llm_timeout() * (config::llm_retries() + 1) + GRACE),
-        (_, Lane::Interactive) => Some(config::engine_timeout()),
-        (_, Lane::Bulk) => None,
+    let deadline_ms = match lane {
+        Lane::Interactive => Some(milliseconds(config::engine_timeout())),
+        Lane::Bulk => None,
     };
-    let deadline_ms = deadline.map(|deadline| u32::try_from(deadline.as_millis()).unwrap_or(u32::MAX));
     self::call(&Request { lane, principals: principals.to_vec(), deadline_ms, call })
+}
+
+fn milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
 /// Sends a request and waits for its reply. A failure that the engine tells of is an error of its own code.

@@ -19,6 +19,7 @@ struct Stage {
     method: Option<&'static str>,
     fallback: Option<&'static str>,
     reason: Option<String>,
+    warning: Option<String>,
 }
 
 /// A stage that has begun.
@@ -36,28 +37,40 @@ impl Stages {
 
     /// Ends a stage that did its work.
     pub(crate) fn done(&mut self, watch: Watch, input: usize, output: usize) {
-        self.push(watch, input, output, None, None, None);
+        self.push(watch, input, output, None, None);
     }
 
     /// Ends a stage that did its work in one of several ways.
     pub(crate) fn done_as(&mut self, watch: Watch, input: usize, output: usize, method: &'static str) {
-        self.push(watch, input, output, Some(method), None, None);
+        self.push(watch, input, output, Some(method), None);
     }
 
     /// Ends a stage that failed, with what takes its place.
     pub(crate) fn fell_back(&mut self, watch: Watch, to: &'static str, error: &Error) {
-        let name = watch.name;
-        self.push(watch, 0, 0, None, Some(to), Some(error.message.clone()));
-        pgrx::warning!("rag_ext: {name} stage unavailable, continuing with {to}: {}", error.message);
+        let warning = format!("{} stage unavailable, continuing with {to}: {}", watch.name, error.message);
+        pgrx::warning!("rag_ext: {warning}");
+        self.push(watch, 0, 0, None, Some(to)).because(&error.message, warning);
     }
 
     /// Ends a stage that did its work, but for what is damaged.
     pub(crate) fn done_in_part(&mut self, watch: Watch, input: usize, output: usize, damage: &Error) {
-        let name = watch.name;
-        self.push(watch, input, output, None, Some("what is sound"), Some(damage.message.clone()));
-        let mut warning = damage.clone();
-        warning.message = format!("rag_ext: {name} stage leaves out what is damaged: {}", damage.message);
-        ErrorReport::from(warning).report(pgrx::PgLogLevel::WARNING);
+        let warning = format!("{} stage leaves out what is damaged: {}", watch.name, damage.message);
+        let mut report = damage.clone();
+        report.message = format!("rag_ext: {warning}");
+        ErrorReport::from(report).report(pgrx::PgLogLevel::WARNING);
+        self.push(watch, input, output, None, Some("what is sound")).because(&damage.message, warning);
+    }
+
+    /// Ends a stage that did its work, with what the caller should know of it.
+    pub(crate) fn done_but(&mut self, watch: Watch, input: usize, output: usize, warning: String) {
+        self.push(watch, input, output, None, None).because(&warning, warning.clone());
+    }
+
+    /// Ends a stage that found that there is nothing to do, and tells the caller why.
+    pub(crate) fn stopped(&mut self, watch: Watch, reason: &str, hint: &str) {
+        self.push(watch, 0, 0, None, None).because(reason, reason.to_owned());
+        let notice = Error::invalid(format!("rag_ext: {reason}")).hint(hint);
+        ErrorReport::from(notice).report(pgrx::PgLogLevel::NOTICE);
     }
 
     fn push(
@@ -67,10 +80,24 @@ impl Stages {
         output: usize,
         method: Option<&'static str>,
         fallback: Option<&'static str>,
-        reason: Option<String>,
-    ) {
+    ) -> &mut Stage {
         let milliseconds = watch.since.elapsed().as_secs_f64() * 1000.0;
-        self.0.push(Stage { name: watch.name, input, output, milliseconds, method, fallback, reason });
+        let (reason, warning) = (None, None);
+        self.0.push_mut(Stage {
+            name: watch.name,
+            input,
+            output,
+            milliseconds,
+            method,
+            fallback,
+            reason,
+            warning,
+        })
+    }
+
+    /// What went otherwise than it should, in words.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|stage| stage.warning.as_deref())
     }
 
     /// Takes over the stages of a part of the work.
@@ -99,6 +126,13 @@ impl Stages {
                 row
             })
             .collect()
+    }
+}
+
+impl Stage {
+    fn because(&mut self, reason: &str, warning: String) {
+        self.reason = Some(reason.to_owned());
+        self.warning = Some(warning);
     }
 }
 

@@ -124,6 +124,13 @@ pub(crate) fn search_live(
     }
 }
 
+/// Whether a query tells what is looked for in one of these languages, by name; in none where it has stop words only.
+pub(crate) fn has_content<'a>(query: &str, languages: impl IntoIterator<Item = &'a str>) -> bool {
+    let languages: HashSet<Language> =
+        languages.into_iter().map(|name| Language::from_name(name).unwrap_or(Language::Simple)).collect();
+    languages.into_iter().any(|language| Query::has_content(query, language))
+}
+
 /// Marks the query's words in texts of several languages.
 pub(crate) struct Highlighter<'a> {
     query: &'a str,

@@ -61,9 +61,20 @@ struct Allowed {
     chunks: HashSet<Id>,
 }
 
-/// Searches the scope.
+/// Why a query of stop words finds nothing, and what to do about it.
+const NO_CONTENT: &str =
+    "no word of the query tells what is looked for, only stop words of the documents' language";
+const NO_CONTENT_HINT: &str = "A word in double quotes is looked for whatever it is.";
+
+/// Searches the scope. A query without content finds nothing in any mode: its vector is near to everything.
 pub(crate) fn search(scope: &Scope, request: &SearchRequest<'_>) -> Result<SearchOutcome> {
     let mut stages = Stages::default();
+    let languages = scope.languages();
+    if !languages.is_empty()
+        && !has_content(request.query, languages.values().map(String::as_str), &mut stages)
+    {
+        return Ok(SearchOutcome { hits: Vec::new(), stages });
+    }
     let allowed = match request.filter {
         None => None,
         Some(filter) => {
@@ -84,6 +95,20 @@ pub(crate) fn search(scope: &Scope, request: &SearchRequest<'_>) -> Result<Searc
     let ranked = arms(scope, request, allowed.as_ref(), &mut stages)?;
     let hits = shown(scope, request, ranked)?;
     finish(request, hits, stages)
+}
+
+/// Whether a query has content in one of these languages; if not, a stage says so, and a notice.
+pub(crate) fn has_content<'a>(
+    query: &str,
+    languages: impl IntoIterator<Item = &'a str>,
+    stages: &mut Stages,
+) -> bool {
+    let watch = stages.start("query");
+    let has_content = keyword::has_content(query, languages);
+    if !has_content {
+        stages.stopped(watch, NO_CONTENT, NO_CONTENT_HINT);
+    }
+    has_content
 }
 
 /// The short way: the arm's own order is the result, and showing the hits is also the check that they live.

@@ -113,13 +113,18 @@ pub(crate) fn checked_k(k: i32) -> Result<usize> {
     }
 }
 
-/// A query of at most 64 KiB.
+/// A query of at most 64 KiB that has a letter or digit of some script: nothing else can be found or answered.
 pub(crate) fn checked_query<'a>(query: &'a str, name: &str) -> Result<&'a str> {
     if query.len() > MAX_QUERY_BYTES {
         return Err(Error::limit(format!(
             "{name} has {} bytes, but the limit is {MAX_QUERY_BYTES}",
             query.len()
         )));
+    }
+    if !query.contains(char::is_alphanumeric) {
+        let what = if query.trim().is_empty() { "is empty" } else { "has no letter or digit" };
+        return Err(Error::invalid(format!("{name} {what}"))
+            .hint("Give at least one word, name, number or code to look for."));
     }
     Ok(query)
 }

@@ -73,6 +73,11 @@ fn assert_sound(session: &mut Session, answer: &Value) {
     let citations = answer["citations"].as_array().unwrap_or_else(|| panic!("{answer:#}"));
     let confidence = answer["confidence"].as_f64().unwrap_or_else(|| panic!("{answer:#}"));
     assert!((0.0..=1.0).contains(&confidence), "{answer:#}");
+    assert_eq!(
+        (&answer["method"], &answer["warnings"]),
+        (&"extractive".into(), &Value::Array(Vec::new())),
+        "{answer:#}"
+    );
     assert!(answer["diagnostics"].is_array() || answer["diagnostics"].is_object(), "{answer:#}");
     if answer["found"] == false {
         let reason = answer["reason"].as_str().unwrap_or_else(|| panic!("{answer:#}"));
@@ -231,4 +236,35 @@ fn a_document_cannot_speak_for_the_extension() {
     assert_sound(&mut ann, &answer);
     assert_eq!(answer["found"], true, "{answer:#}");
     assert!(answer["citations"][0]["quote"].as_str().unwrap().contains("six"), "{answer:#}");
+}
+
+#[test]
+fn an_answer_is_made_of_whole_sentences_that_answer() {
+    let database = Database::new("whole_sentences");
+    let mut ann = database.user("ann");
+    ingest_corpus(&mut ann);
+    // Sentences about the same thing that do not answer are not added.
+    for question in ["How long is the winch cable?", "For how many days may a bicycle be left in the depot?"]
+    {
+        let answer = answer(&mut ann, question);
+        assert_eq!(answer["citations"].as_array().unwrap().len(), 1, "{answer:#}");
+    }
+    // A table's row is told with its columns' names, and not at all without them.
+    ann.ingest(
+        "# Tolls\n\n| vehicle | toll in shillings |\n| --- | --- |\n| ox cart | 14 |\n| wheelbarrow | 3 |\n",
+        "tolls",
+    );
+    let toll = answer(&mut ann, "What is the toll for an ox cart?");
+    assert_sound(&mut ann, &toll);
+    assert_eq!(toll["answer"], "vehicle: ox cart; toll in shillings: 14 [1]", "{toll:#}");
+    assert_eq!(toll["citations"][0]["quote"], "| ox cart | 14 |");
+    ann.ingest("| zeppelin mooring fee | 92 |\n| balloon tethering fee | 11 |\n", "headless");
+    let fee = answer(&mut ann, "What is the zeppelin mooring fee?");
+    assert!(
+        !fee["answer"].as_str().unwrap().contains('|') && !fee["answer"].as_str().unwrap().contains("92"),
+        "{fee:#}"
+    );
+    ann.ingest("The dirigible timetable stands in the [dirigible timetable of the dirigible port](https://dirigibles.example/a", "torn");
+    let torn = answer(&mut ann, "Where is the dirigible timetable?");
+    assert!(!torn["answer"].as_str().unwrap().contains("]("), "{torn:#}");
 }

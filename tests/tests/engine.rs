@@ -8,6 +8,8 @@ mod cancelling;
 mod chat;
 #[path = "engine/dying.rs"]
 mod dying;
+#[path = "engine/generating.rs"]
+mod generating;
 #[path = "engine/offline.rs"]
 mod offline;
 #[path = "engine/settings.rs"]

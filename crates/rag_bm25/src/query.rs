@@ -85,6 +85,28 @@ impl Query {
         self.terms.iter().all(|term| term.count == 0) && self.phrases.iter().all(|phrase| phrase.count == 0)
     }
 
+    /// Whether a text has words that tell what is looked for: one that is no stop word, one in double quotes, a number
+    /// or code, or a sole word of one or two capitals (`C`, `IT`), which is a name.
+    pub fn has_content(text: &str, language: Language) -> bool {
+        let mut words = text.split_whitespace().filter(|word| word.contains(char::is_alphanumeric));
+        let sole = words
+            .next()
+            .filter(|_| words.next().is_none())
+            .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
+        if sole.is_some_and(|word| word.chars().count() <= 2 && word.chars().all(char::is_uppercase)) {
+            return true;
+        }
+        let quoted = text.split('"').skip(1).step_by(2);
+        if text.contains(char::is_numeric)
+            || quoted.into_iter().any(|part| part.contains(char::is_alphanumeric))
+        {
+            return true;
+        }
+        let mut found = false;
+        Analyser::of(language).analyse(text, |_| found = true);
+        found
+    }
+
     /// The language that the words were analysed in.
     pub fn language(&self) -> Language {
         self.language

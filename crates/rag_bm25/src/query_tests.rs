@@ -99,6 +99,38 @@ fn stop_words_are_left_out_of_everything() {
 }
 
 #[test]
+fn words_without_content_are_told_from_names_and_codes() {
+    use Language as L;
+    for text in
+        ["the", "The", "what is", "WHAT IS", "How is it?", "to be or not to be", "a", "?", "", "\"\" the"]
+    {
+        assert!(!Query::has_content(text, L::English), "{text:?}");
+    }
+    for text in [
+        "C",
+        "IT",
+        "IT?",
+        "c",
+        "7",
+        "is it 7",
+        "FC-001",
+        "x",
+        "the cat",
+        "war",
+        "水",
+        "ที่",
+        "\"the\"",
+        "-Xmx",
+        "C++",
+    ] {
+        assert!(Query::has_content(text, L::English), "{text:?}");
+    }
+    assert!(!Query::has_content("was ist das", L::German));
+    assert!(Query::has_content("war", L::English) && !Query::has_content("war", L::German));
+    assert!(Query::has_content("the", L::Simple));
+}
+
+#[test]
 fn only_exclusions_make_an_empty_query() {
     assert!(Query::parse("-alpha -beta", Language::Simple).is_empty());
     assert!(Query::parse("", Language::Simple).is_empty());

@@ -81,13 +81,22 @@ fn close(
     let mut start = 0;
     for (offset, piece) in joined[marker..].split_sentence_bound_indices() {
         let end = marker + offset + piece.len();
-        if end < joined.len() && abbreviation::joins(language, &joined[start..end], &joined[end..]) {
+        let (before, after) = (&joined[start..end], &joined[end..]);
+        if !after.is_empty()
+            && (abbreviation::joins(language, before, after) || is_within_address(before, after))
+        {
             continue;
         }
         push_trimmed(text, block.start + start..block.start + end, found);
         start = end;
     }
     push_trimmed(text, block.start + start..block.end, found);
+}
+
+/// Whether a boundary lies in a web address or a link's target, where `?` and `!` end nothing.
+fn is_within_address(before: &str, after: &str) -> bool {
+    let word = before.rsplit(char::is_whitespace).next().unwrap_or_default();
+    (word.contains("://") || word.contains("](")) && after.starts_with(|c: char| c.is_ascii_graphic())
 }
 
 #[cfg(test)]
@@ -106,6 +115,14 @@ mod tests {
         check("One. Two? Three! (Four.) Five", &["One.", "Two?", "Three!", "(Four.)", "Five"]);
         check("  \n ", &[]);
         check("日本語です。次の文です。", &["日本語です。", "次の文です。"]);
+    }
+
+    #[test]
+    fn addresses_are_not_broken() {
+        check(
+            "Ask [the form](https://a.org/?Page=2!x) first. See https://a.org/?q=A.B now? Yes.",
+            &["Ask [the form](https://a.org/?Page=2!x) first.", "See https://a.org/?q=A.B now?", "Yes."],
+        );
     }
 
     #[test]

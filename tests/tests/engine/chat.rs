@@ -14,7 +14,7 @@ fn corpus(database: &Database<'_>) -> Session {
     session
 }
 
-fn point_to(cluster: &Cluster, url: &str, timeout: &str) {
+pub(super) fn point_to(cluster: &Cluster, url: &str, timeout: &str) {
     let mut admin = cluster.connect("postgres", "postgres");
     admin.run(&format!("ALTER SYSTEM SET rag_ext.llm_url = '{url}'"));
     admin.run("ALTER SYSTEM SET rag_ext.llm_model = 'stub'");
@@ -24,7 +24,7 @@ fn point_to(cluster: &Cluster, url: &str, timeout: &str) {
 }
 
 /// Every citation's quote stands in its document where it says.
-fn assert_quotes(session: &mut Session, answer: &Value) {
+pub(super) fn assert_quotes(session: &mut Session, answer: &Value) {
     for citation in answer["citations"].as_array().unwrap() {
         let id = citation["document_id"].as_str().unwrap();
         let (from, to) = (citation["char_from"].as_i64().unwrap(), citation["char_to"].as_i64().unwrap());

@@ -74,10 +74,69 @@ fn nothing_that_a_user_types_is_a_syntax_error() {
         for mode in ["keyword", "hybrid"] {
             let found =
                 ann.try_rows(&format!("SELECT rank FROM rag_search({}, mode => '{mode}')", literal(&text)));
-            assert!(found.is_ok(), "{mode} {text:?}: {:?}", found.unwrap_err());
+            match found {
+                Err(failure) if !text.contains(char::is_alphanumeric) => {
+                    assert_eq!(failure.code, "22023", "{mode} {text:?}: {failure}");
+                    assert!(failure.hint.contains("word"), "{failure}");
+                }
+                found => assert!(found.is_ok(), "{mode} {text:?}: {:?}", found.unwrap_err()),
+            }
         }
     }
-    assert_eq!(ann.count("SELECT count(*) FROM rag_search('', mode => 'keyword')"), 0);
+}
+
+#[test]
+fn what_says_nothing_finds_nothing_and_names_and_codes_do() {
+    let database = Database::new("saying_nothing");
+    let mut ann = corpus(&database, "ann");
+    for nothing in ["", " ", "\t\n", "?", "?!…", "\u{200d}", "。"] {
+        for call in [
+            "SELECT * FROM rag_search({})",
+            "SELECT * FROM rag_search({}, mode => 'vector')",
+            "SELECT * FROM rag_rerank({}, ARRAY['x'])",
+            "SELECT rag_answer({})",
+            "SELECT rag_answer_text({})",
+            "SELECT * FROM rag_cite({})",
+        ] {
+            let failure = ann.refuses("22023", &call.replace("{}", &literal(nothing)));
+            assert!(!failure.hint.is_empty(), "{failure}");
+        }
+    }
+    for vague in ["the", "What is", "how is it?"] {
+        for mode in ["keyword", "vector", "hybrid"] {
+            ann.notices();
+            let call = format!("SELECT count(*) FROM rag_search({}, mode => '{mode}')", literal(vague));
+            assert_eq!(ann.count(&call), 0, "{mode} {vague}");
+            let notices = ann.notices();
+            assert!(
+                notices.iter().any(|n| n.message.contains("stop words") && n.hint.contains("quotes")),
+                "{notices:?}"
+            );
+        }
+        let answer =
+            ann.json(&format!("SELECT rag_answer({}, options => '{{\"min_support\": 0}}')", literal(vague)));
+        assert_eq!(
+            (&answer["found"], &answer["reason"]),
+            (&false.into(), &"below_threshold".into()),
+            "{answer:#}"
+        );
+    }
+    for query in ["C", "7", "IT", "\"the\"", "数", "FC-001"] {
+        for mode in ["vector", "hybrid"] {
+            let call = format!("SELECT count(*) FROM rag_search({}, mode => '{mode}')", literal(query));
+            assert!(ann.count(&call) > 0, "{mode} {query}");
+        }
+    }
+    // A collection that is indexed with all its words may be searched for any.
+    ann.run("SELECT rag_create_collection('lyrics', language => 'simple')");
+    ann.run("SELECT rag_ingest('To be, or not to be: that is the question.', collection => 'lyrics', options => '{\"sync\": true}')");
+    assert_eq!(
+        ann.count("SELECT count(*) FROM rag_search('to be', collection => 'lyrics', mode => 'keyword')"),
+        1
+    );
+    let follow_up = r#"[{"role": "user", "content": "Tell me about the magnetic needle."}]"#;
+    let answer = ann.json(&format!("SELECT rag_answer('What is it?', history => '{follow_up}')"));
+    assert!(answer["diagnostics"].to_string().contains("fusion"), "a follow-up is searched for: {answer:#}");
 }
 
 #[test]
@@ -210,6 +269,21 @@ fn without_the_engine_keywords_still_answer_and_say_so() {
     let answer = ann.json("SELECT rag_answer('How is espresso brewed?')");
     let diagnostics = answer["diagnostics"].to_string().to_lowercase();
     assert!(diagnostics.contains("engine"), "{answer:#}");
+    // Shared words are no measure of support.
+    assert_eq!((&answer["found"], &answer["method"]), (&true.into(), &"degraded".into()), "{answer:#}");
+    assert!(answer["confidence"].is_null() && answer["citations"][0]["support"].is_null(), "{answer:#}");
+    let warnings = answer["warnings"].as_array().unwrap();
+    assert!(
+        warnings.iter().any(|w| w.as_str().unwrap().starts_with("support stage unavailable")),
+        "{answer:#}"
+    );
+    assert_eq!(
+        ann.count("SELECT count(*) FROM rag_cite('How is espresso brewed?') WHERE found AND confidence IS NULL AND support IS NULL"),
+        answer["citations"].as_array().unwrap().len() as i64
+    );
+    let refused = ann.json("SELECT rag_answer('How high does the zeppelin espresso fly at night?')");
+    assert_eq!((&refused["found"], &refused["method"]), (&false.into(), &"degraded".into()), "{refused:#}");
+    assert!(refused["confidence"].is_null(), "{refused:#}");
     let status = database.admin().value("SELECT rag_status()");
     assert!(status.contains("/nonexistent/rag-engine"), "{status}");
     assert!(!ann.value("SELECT rag_status()").contains("/nonexistent"), "paths are for superusers");

@@ -88,18 +88,6 @@ pub fn without_markers(text: &str) -> String {
     with_known_markers(text, 0).0
 }
 
-/// Whether a sentence has a word with a digit that the passage does not have.
-pub fn invents_numbers(sentence: &str, passage: &str) -> bool {
-    let numbers = |text: &str| -> Vec<String> {
-        text.split(|c: char| c.is_whitespace() || "()[]{}\"'“”‘’,;:!?*`".contains(c))
-            .map(|word| word.trim_matches('.').to_lowercase())
-            .filter(|word| word.contains(|c: char| c.is_ascii_digit()))
-            .collect()
-    };
-    let known = numbers(passage);
-    numbers(sentence).iter().any(|number| !known.contains(number))
-}
-
 /// The sentence of a passage that best bears out a sentence of an answer, by shared meaningful words.
 ///
 /// `None` if no sentence holds 30 % of the answer's words (or the answer has none). Among equal ones the

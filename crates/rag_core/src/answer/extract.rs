@@ -4,7 +4,7 @@
 //! the support that it measured, [`compose`] writes the answer.
 
 use super::Passage;
-use crate::sentence::{LineKind, lines, sentences, trimmed};
+use super::statement::{Statement, one_line, statements};
 use crate::terms::{Terms, jaccard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -29,28 +29,28 @@ pub struct SelectOptions {
     pub min_support: f32,
     /// Least support as a share of the best sentence's, 0 to 1.
     pub relative: f32,
+    /// Most by which the best sentence's odds (support against 1 − support) may exceed a sentence's; infinite where
+    /// supports are no probabilities.
+    pub odds: f32,
 }
 
 impl Default for SelectOptions {
     fn default() -> Self {
-        Self { max_sentences: 3, min_support: 0.5, relative: 0.5 }
+        Self { max_sentences: 3, min_support: 0.5, relative: 0.5, odds: MAX_ODDS }
     }
 }
+
+/// How many times better than a sentence's the best one's odds may be for the sentence to be added.
+///
+/// Supports of a cross-encoder crowd below 1, so their share tells little: where 0.9999 is the answer, 0.97 is a sentence
+/// about the same thing that does not answer. Four units of its logit are odds of 55.
+pub const MAX_ODDS: f32 = 50.0;
 
 /// Most characters of a term: more is a sentence that happens to have a colon.
 const MAX_TERM_CHARS: usize = 80;
 
 /// Share of common words from which two sentences say the same.
 pub const DUPLICATE_JACCARD: f32 = 0.8;
-
-/// Fewest meaningful words of a sentence that can stand alone; a shorter one is joined with a neighbour.
-const MIN_TERMS: usize = 3;
-
-/// Most characters of a sentence and its neighbour together.
-const MAX_JOINED_CHARS: usize = 400;
-
-/// Most characters of a candidate: beyond, it is a run-on text that no model reads to its end.
-const MAX_CANDIDATE_CHARS: usize = 1_200;
 
 /// Weight of words found only in title and headings, against 1 for the sentence's own.
 const HEADER_WEIGHT: f32 = 0.3;
@@ -60,7 +60,8 @@ const RANK_PRIOR: f32 = 0.2;
 
 /// The `limit` sentences that share most with the question, best first.
 ///
-/// A table row, a list item and a line of code count as a sentence. Headings, rules, and sentences without a
+/// A list item and a line of code count as a sentence, and so does a table row, with its columns' names before its
+/// cells. A row whose header is not known, a sentence with a part of a link, headings, rules, and sentences without a
 /// word are none; one with fewer than three meaningful words is joined with the neighbour before it in its
 /// paragraph, else the one after. A sentence found in two overlapping passages comes once, from the better
 /// one. Shared words weigh by their rarity among the sentences; words of title and headings count a little,
@@ -72,8 +73,7 @@ pub fn candidates(question: &str, passages: &[Passage<'_>], limit: usize) -> Vec
     let mut found: Vec<(Evidence, BTreeSet<String>)> = Vec::new();
     let mut seen = BTreeSet::new();
     for (source, passage) in passages.iter().enumerate() {
-        for bytes in statements(passage.text, &terms) {
-            let text = one_line(&passage.text[bytes.clone()]);
+        for Statement { bytes, text } in statements(passage, &terms) {
             if seen.insert(text.clone()) {
                 let own = terms.of(&text);
                 found.push((Evidence { source, bytes, text }, own));
@@ -154,7 +154,7 @@ pub fn lexical_support(question: &str, headers: &str, text: &str) -> f32 {
 /// Picks the evidence to answer with: indices into `evidence`, by falling support.
 ///
 /// `support` is how well each sentence answers the question, 0 to 1; a missing or NaN one counts as none. A
-/// sentence is left out if its support is below `min_support`, or below `relative` times the best one's, or if
+/// sentence is left out if its support is below `min_support`, or far below the best one's (`relative`, `odds`), or if
 /// it says nearly the same ([`DUPLICATE_JACCARD`]) as one already picked. Ties keep the order of `evidence`.
 pub fn select(evidence: &[Evidence], support: &[f32], options: &SelectOptions) -> Vec<usize> {
     let terms = Terms::new();
@@ -163,9 +163,11 @@ pub fn select(evidence: &[Evidence], support: &[f32], options: &SelectOptions) -
     order.sort_by(|a, b| support[*b].total_cmp(&support[*a]));
     let Some(&best) = order.first() else { return Vec::new() };
     let least = options.min_support.max(options.relative * support[best]);
+    let odds = |index: usize| f64::from(support[index]) / (1.0 - f64::from(support[index]));
+    let is_far_below = |index: usize| odds(best) > f64::from(options.odds) * odds(index);
     let mut picked: Vec<(usize, BTreeSet<String>)> = Vec::new();
     for index in order {
-        if picked.len() >= options.max_sentences || support[index] < least {
+        if picked.len() >= options.max_sentences || support[index] < least || is_far_below(index) {
             break;
         }
         let own = terms.of(&evidence[index].text);
@@ -187,104 +189,6 @@ pub fn compose(parts: &[(&str, usize)]) -> String {
     let written: Vec<String> =
         parts.iter().map(|(text, number)| format!("{} [{number}]", one_line(text))).collect();
     written.join(" ")
-}
-
-/// Places of what a passage states: its sentences, without list markers, short ones joined.
-fn statements(text: &str, terms: &Terms) -> Vec<Range<usize>> {
-    let kinds = line_kinds(text);
-    let mut found: Vec<Range<usize>> = Vec::new();
-    // A short sentence that waits for the one after it.
-    let mut waiting: Option<Range<usize>> = None;
-    let is_alone = |at| matches!(kind_at(text, &kinds, at), LineKind::TableRow | LineKind::Code);
-    for range in sentences(text) {
-        let kind = kind_at(text, &kinds, range.start);
-        let is_block = matches!(kind, LineKind::TableRow | LineKind::Code | LineKind::Fence);
-        let sentence = &text[range.clone()];
-        let has_words = sentence.contains(char::is_alphanumeric);
-        if matches!(kind, LineKind::Heading | LineKind::Rule | LineKind::Fence) || !has_words {
-            waiting = None;
-            continue;
-        }
-        let range = without_marker(text, range);
-        let joins = |a: &Range<usize>, b: &Range<usize>| {
-            let between = &text[a.end..b.start];
-            let blank = between.matches('\n').count() > 1;
-            !is_block && !blank && text[a.start..b.end].chars().count() <= MAX_JOINED_CHARS
-        };
-        let range = match waiting.take() {
-            Some(short) if joins(&short, &range) && kind != LineKind::ListItem => short.start..range.end,
-            Some(short) => {
-                found.push(short);
-                range
-            }
-            None => range,
-        };
-        if is_block || terms.of(&text[range.clone()]).len() >= MIN_TERMS {
-            found.push(range);
-            continue;
-        }
-        match found.last_mut() {
-            Some(last) if kind != LineKind::ListItem && !is_alone(last.start) && joins(last, &range) => {
-                last.end = range.end;
-            }
-            _ => waiting = Some(range),
-        }
-    }
-    found.extend(waiting);
-    found.retain(|range| {
-        let chars = text[range.clone()].chars().take(MAX_CANDIDATE_CHARS + 1).count();
-        chars <= MAX_CANDIDATE_CHARS && !terms.of(&text[range.clone()]).is_empty()
-    });
-    found
-}
-
-/// Starts of lines with what they are.
-fn line_kinds(text: &str) -> Vec<(usize, LineKind)> {
-    let mut kinds: Vec<(usize, LineKind)> = lines(text).map(|line| (line.bytes.start, line.kind)).collect();
-    for index in 1..kinds.len() {
-        // The line above an underline is a heading.
-        if kinds[index].1 == LineKind::Rule && kinds[index - 1].1 == LineKind::Prose {
-            kinds[index - 1].1 = LineKind::Heading;
-        }
-        // The row above the dashes is a table's header.
-        let row = text[kinds[index].0..].lines().next().unwrap_or_default();
-        let is_dashes = row.contains('-') && row.chars().all(|c| "|-: \t".contains(c));
-        if kinds[index].1 == LineKind::TableRow && is_dashes {
-            kinds[index].1 = LineKind::Rule;
-            if kinds[index - 1].1 == LineKind::TableRow {
-                kinds[index - 1].1 = LineKind::Rule;
-            }
-        }
-    }
-    kinds
-}
-
-/// What the line is in which a sentence begins. A later sentence of a list item's first line is prose.
-fn kind_at(text: &str, kinds: &[(usize, LineKind)], at: usize) -> LineKind {
-    let after = kinds.partition_point(|(start, _)| *start <= at);
-    match after.checked_sub(1).map(|index| kinds[index]) {
-        Some((start, LineKind::ListItem)) if !text[start..at].trim().is_empty() => LineKind::Prose,
-        Some((_, kind)) => kind,
-        None => LineKind::Prose,
-    }
-}
-
-/// The range without the marker of a list item or quote.
-fn without_marker(text: &str, range: Range<usize>) -> Range<usize> {
-    let sentence = &text[range.clone()];
-    let line_start = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
-    if !text[line_start..range.start].trim().is_empty() {
-        return range;
-    }
-    let quote = sentence.len() - sentence.trim_start_matches(['>', ' ']).len();
-    let marker = crate::sentence::marker_length(&sentence[quote..]);
-    let inner = trimmed(text, range.start + quote + marker..range.end);
-    if inner.is_empty() { range } else { inner }
-}
-
-/// A text on one line.
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

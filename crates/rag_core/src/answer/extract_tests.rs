@@ -5,53 +5,11 @@ use super::*;
 use proptest::prelude::*;
 
 fn passage(text: &str) -> Passage<'_> {
-    Passage { title: "", header_path: &[], text }
+    Passage { title: "", header_path: &[], table_header: None, text }
 }
 
 fn texts(found: &[Evidence]) -> Vec<&str> {
     found.iter().map(|evidence| evidence.text.as_str()).collect()
-}
-
-#[track_caller]
-fn check_statements(text: &str, expected: &[&str]) {
-    let found: Vec<&str> = statements(text, &Terms::new()).into_iter().map(|range| &text[range]).collect();
-    assert_eq!(found, expected);
-}
-
-#[test]
-fn headings_rules_and_fences_are_no_statements() {
-    check_statements(
-        "# Routine vacuuming tasks here\n\nTables are vacuumed by workers regularly.\n\nSetext heading of words\n===\n\n```sql\nVACUUM full_table_name now;\n```\n---\n",
-        &["Tables are vacuumed by workers regularly.", "VACUUM full_table_name now;"],
-    );
-}
-
-#[test]
-fn rows_and_items_are_statements_without_their_markers() {
-    check_statements(
-        "| name | default |\n| --- | --- |\n| max_wal_size | 1 GB |\n\n- first item says something\n- second item says more\n3. third item follows them\n",
-        &[
-            "| max_wal_size | 1 GB |",
-            "first item says something",
-            "second item says more",
-            "third item follows them",
-        ],
-    );
-}
-
-#[test]
-fn a_short_sentence_joins_its_neighbour() {
-    check_statements(
-        "The worker limit is configurable globally. The default is three. Larger values need memory and cores.",
-        &[
-            "The worker limit is configurable globally. The default is three.",
-            "Larger values need memory and cores.",
-        ],
-    );
-    check_statements(
-        "Yes. The server keeps running during backups.",
-        &["Yes. The server keeps running during backups."],
-    );
 }
 
 #[test]
@@ -80,7 +38,12 @@ fn headings_of_the_passage_break_a_tie() {
     let path = ["Logical replication".to_owned()];
     let passages = [
         passage("The default setting is ten workers."),
-        Passage { title: "", header_path: &path, text: "The default setting is four workers." },
+        Passage {
+            title: "",
+            header_path: &path,
+            table_header: None,
+            text: "The default setting is four workers.",
+        },
     ];
     let found = candidates("default of logical replication workers", &passages, 1);
     assert_eq!(texts(&found), ["The default setting is four workers."]);
@@ -118,6 +81,19 @@ fn selection_follows_support_and_drops_what_is_said_twice() {
 }
 
 #[test]
+fn a_sentence_far_below_the_best_is_not_added() {
+    let found =
+        evidence(&["The cable is long.", "The launch takes a while.", "Gliders land straight ahead."]);
+    let picked =
+        |support: &[f32], odds| select(&found, support, &SelectOptions { odds, ..SelectOptions::default() });
+    assert_eq!(picked(&[0.9997, 0.976, 0.9591], MAX_ODDS), [0]);
+    assert_eq!(picked(&[0.9997, 0.997, 0.9591], MAX_ODDS), [0, 1]);
+    assert_eq!(picked(&[0.95, 0.9, 0.6], MAX_ODDS), [0, 1, 2]);
+    // Shares of words are no probabilities.
+    assert_eq!(picked(&[1.0, 0.75, 0.5], f32::INFINITY), [0, 1, 2]);
+}
+
+#[test]
 fn an_answer_cites_each_sentence() {
     assert_eq!(compose(&[("One\n  thing.", 1), ("Another.", 2)]), "One thing. [1] Another. [2]");
     assert_eq!(compose(&[]), "");
@@ -135,7 +111,7 @@ proptest! {
         prop_assert!(found.len() <= limit);
         for one in &found {
             let slice = texts[one.source].get(one.bytes.clone()).unwrap();
-            prop_assert_eq!(&one_line(slice), &one.text);
+            prop_assert!(one_line(slice) == one.text || slice.starts_with('|'), "{slice:?} {:?}", one.text);
             prop_assert!(!one.text.is_empty());
         }
     }

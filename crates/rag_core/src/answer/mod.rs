@@ -4,10 +4,12 @@
 //! them and what is made of what comes out.
 
 pub mod cite;
+pub mod claim;
 pub mod extract;
 pub mod names;
 pub mod prompt;
 pub mod snippet;
+mod statement;
 
 /// A text that was found and may be cited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub struct Passage<'a> {
     pub title: &'a str,
     /// Headings above it, from the outermost down.
     pub header_path: &'a [String],
+    /// The header of a table that the passage begins within: its row of names, with or without the dashes below.
+    pub table_header: Option<&'a str>,
     /// The passage itself.
     pub text: &'a str,
 }

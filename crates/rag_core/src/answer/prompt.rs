@@ -241,7 +241,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn passage(text: &str) -> Passage<'_> {
-        Passage { title: "Manual", header_path: &[], text }
+        Passage { title: "Manual", header_path: &[], table_header: None, text }
     }
 
     #[test]

@@ -1,0 +1,209 @@
+//! What a passage states: the units that an extractive answer is made of.
+//!
+//! Which of them answer a question is decided in [`super::extract`].
+
+use super::Passage;
+use crate::sentence::{LineKind, lines, sentences, trimmed};
+use crate::terms::Terms;
+use std::ops::Range;
+
+/// Fewest meaningful words of a sentence that can stand alone; a shorter one is joined with a neighbour.
+const MIN_TERMS: usize = 3;
+
+/// Most characters of a sentence and its neighbour together.
+const MAX_JOINED_CHARS: usize = 400;
+
+/// Most characters of a statement: beyond, it is a run-on text that no model reads to its end.
+const MAX_STATEMENT_CHARS: usize = 1_200;
+
+/// A sentence, list item, line of code or table row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Statement {
+    /// Place in the passage's text.
+    pub(super) bytes: Range<usize>,
+    /// What it says, on one line.
+    pub(super) text: String,
+}
+
+/// What a passage states: its sentences, without list markers, short ones joined, and the rows of its tables.
+pub(super) fn statements(passage: &Passage<'_>, terms: &Terms) -> Vec<Statement> {
+    let text = passage.text;
+    let kinds = line_kinds(text);
+    let mut found: Vec<Range<usize>> = Vec::new();
+    // A short sentence that waits for the one after it.
+    let mut waiting: Option<Range<usize>> = None;
+    let is_alone = |at| matches!(kind_at(text, &kinds, at), LineKind::TableRow | LineKind::Code);
+    for range in sentences(text) {
+        let kind = kind_at(text, &kinds, range.start);
+        let is_block = matches!(kind, LineKind::TableRow | LineKind::Code | LineKind::Fence);
+        let sentence = &text[range.clone()];
+        let has_words = sentence.contains(char::is_alphanumeric);
+        if matches!(kind, LineKind::Heading | LineKind::Rule | LineKind::Fence) || !has_words {
+            waiting = None;
+            continue;
+        }
+        let range = without_marker(text, range);
+        let joins = |a: &Range<usize>, b: &Range<usize>| {
+            let between = &text[a.end..b.start];
+            let blank = between.matches('\n').count() > 1;
+            !is_block && !blank && text[a.start..b.end].chars().count() <= MAX_JOINED_CHARS
+        };
+        let range = match waiting.take() {
+            Some(short) if joins(&short, &range) && kind != LineKind::ListItem => short.start..range.end,
+            Some(short) => {
+                found.push(short);
+                range
+            }
+            None => range,
+        };
+        if is_block || terms.of(&text[range.clone()]).len() >= MIN_TERMS {
+            found.push(range);
+            continue;
+        }
+        match found.last_mut() {
+            Some(last) if kind != LineKind::ListItem && !is_alone(last.start) && joins(last, &range) => {
+                last.end = range.end;
+            }
+            _ => waiting = Some(range),
+        }
+    }
+    found.extend(waiting);
+    found.retain(|range| {
+        let sentence = &text[range.clone()];
+        let chars = sentence.chars().take(MAX_STATEMENT_CHARS + 1).count();
+        chars <= MAX_STATEMENT_CHARS && !has_torn_link(sentence) && !terms.of(sentence).is_empty()
+    });
+    let in_words = |bytes: Range<usize>| {
+        let text = match kind_at(text, &kinds, bytes.start) {
+            LineKind::TableRow => row_in_words(passage, &kinds, bytes.clone())?,
+            _ => one_line(&text[bytes.clone()]),
+        };
+        Some(Statement { bytes, text })
+    };
+    found.into_iter().filter_map(in_words).collect()
+}
+
+/// A table row as a sentence: each cell behind the name of its column. `None` if the names are not known.
+fn row_in_words(passage: &Passage<'_>, kinds: &[(usize, LineKind)], row: Range<usize>) -> Option<String> {
+    let own = kinds.partition_point(|(start, _)| *start <= row.start).checked_sub(1)?;
+    let mut top = own;
+    while top > 0 && kinds[top - 1].1 == LineKind::TableRow {
+        top -= 1;
+    }
+    let line = |index: usize| passage.text[kinds[index].0..].lines().next().unwrap_or_default();
+    // Above the topmost row stand the dashes and the names, both rules, or the passage begins.
+    let header = match top {
+        0 => passage
+            .table_header
+            .and_then(|header| header.lines().find(|line| line.trim_start().starts_with('|')))?,
+        1 => return None,
+        _ => Some(line(top - 2)).filter(|_| kinds[top - 1].1 == LineKind::Rule && is_row(line(top - 2)))?,
+    };
+    let named: Vec<String> = cells(&passage.text[row])
+        .into_iter()
+        .zip(cells(header).into_iter().chain(std::iter::repeat(String::new())))
+        .filter(|(cell, _)| !cell.is_empty())
+        .map(|(cell, name)| if name.is_empty() { cell } else { format!("{name}: {cell}") })
+        .collect();
+    (!named.is_empty()).then(|| named.join("; "))
+}
+
+fn is_row(line: &str) -> bool {
+    line.trim_start().starts_with('|')
+}
+
+/// The cells of a row. `\\|` is a character of one.
+fn cells(row: &str) -> Vec<String> {
+    let row = row.trim();
+    let row = row.strip_prefix('|').unwrap_or(row);
+    let mut cells = vec![String::new()];
+    let mut is_escaped = false;
+    for c in row.chars() {
+        match (c, cells.last_mut()) {
+            ('|', _) if !is_escaped => cells.push(String::new()),
+            ('|', Some(cell)) => {
+                cell.pop();
+                cell.push(c);
+            }
+            (_, Some(cell)) => cell.push(c),
+            (_, None) => {}
+        }
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    cells.iter().map(|cell| one_line(cell)).collect()
+}
+
+/// Whether a text has a part of a link whose rest was cut off: a text without its target, a target that does not end
+/// or that has no text.
+fn has_torn_link(text: &str) -> bool {
+    let mut rest = text;
+    while let Some(at) = rest.find("](") {
+        let target = &rest[at + 2..];
+        let mut depth = 1;
+        let end = target.find(|c: char| {
+            depth += i32::from(c == '(') - i32::from(c == ')');
+            depth == 0
+        });
+        let (Some(end), true) = (end, rest[..at].contains('[')) else { return true };
+        rest = &target[end + 1..];
+    }
+    // The end of an address that began before: `b.org/page) and so on`.
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let is_tail = first.contains('/') && first.contains(')') && !first.contains(['(', '[']);
+    // A link's text without an end. An interval such as [0, 1) has no letter behind its bracket.
+    let open = text.rfind('[').filter(|at| !text[*at..].contains(']')).map(|at| &text[at + 1..]);
+    is_tail || open.is_some_and(|rest| rest.starts_with(char::is_alphabetic) && !text.contains('`'))
+}
+
+/// Starts of lines with what they are.
+fn line_kinds(text: &str) -> Vec<(usize, LineKind)> {
+    let mut kinds: Vec<(usize, LineKind)> = lines(text).map(|line| (line.bytes.start, line.kind)).collect();
+    for index in 1..kinds.len() {
+        // The line above an underline is a heading.
+        if kinds[index].1 == LineKind::Rule && kinds[index - 1].1 == LineKind::Prose {
+            kinds[index - 1].1 = LineKind::Heading;
+        }
+        // The row above the dashes is a table's header.
+        let row = text[kinds[index].0..].lines().next().unwrap_or_default();
+        let is_dashes = row.contains('-') && row.chars().all(|c| "|-: \t".contains(c));
+        if kinds[index].1 == LineKind::TableRow && is_dashes {
+            kinds[index].1 = LineKind::Rule;
+            if kinds[index - 1].1 == LineKind::TableRow {
+                kinds[index - 1].1 = LineKind::Rule;
+            }
+        }
+    }
+    kinds
+}
+
+/// What the line is in which a sentence begins. A later sentence of a list item's first line is prose.
+fn kind_at(text: &str, kinds: &[(usize, LineKind)], at: usize) -> LineKind {
+    let after = kinds.partition_point(|(start, _)| *start <= at);
+    match after.checked_sub(1).map(|index| kinds[index]) {
+        Some((start, LineKind::ListItem)) if !text[start..at].trim().is_empty() => LineKind::Prose,
+        Some((_, kind)) => kind,
+        None => LineKind::Prose,
+    }
+}
+
+/// The range without the marker of a list item or quote.
+fn without_marker(text: &str, range: Range<usize>) -> Range<usize> {
+    let sentence = &text[range.clone()];
+    let line_start = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
+    if !text[line_start..range.start].trim().is_empty() {
+        return range;
+    }
+    let quote = sentence.len() - sentence.trim_start_matches(['>', ' ']).len();
+    let marker = crate::sentence::marker_length(&sentence[quote..]);
+    let inner = trimmed(text, range.start + quote + marker..range.end);
+    if inner.is_empty() { range } else { inner }
+}
+
+/// A text on one line.
+pub(super) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+#[path = "statement_tests.rs"]
+mod tests;

@@ -1,0 +1,81 @@
+//! Tests of what a passage states.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+fn passage(text: &str) -> Passage<'_> {
+    Passage { title: "", header_path: &[], table_header: None, text }
+}
+
+#[track_caller]
+fn check_statements(text: &str, expected: &[&str]) {
+    let found: Vec<String> = statements(&passage(text), &Terms::new()).into_iter().map(|s| s.text).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn headings_rules_and_fences_are_no_statements() {
+    check_statements(
+        "# Routine vacuuming tasks here\n\nTables are vacuumed by workers regularly.\n\nSetext heading of words\n===\n\n```sql\nVACUUM full_table_name now;\n```\n---\n",
+        &["Tables are vacuumed by workers regularly.", "VACUUM full_table_name now;"],
+    );
+}
+
+#[test]
+fn rows_and_items_are_statements_without_their_markers() {
+    check_statements(
+        "| name | default |\n| --- | --- |\n| max_wal_size | 1 GB |\n\n- first item says something\n- second item says more\n3. third item follows them\n",
+        &[
+            "name: max_wal_size; default: 1 GB",
+            "first item says something",
+            "second item says more",
+            "third item follows them",
+        ],
+    );
+}
+
+#[test]
+fn a_short_sentence_joins_its_neighbour() {
+    check_statements(
+        "The worker limit is configurable globally. The default is three. Larger values need memory and cores.",
+        &[
+            "The worker limit is configurable globally. The default is three.",
+            "Larger values need memory and cores.",
+        ],
+    );
+    check_statements(
+        "Yes. The server keeps running during backups.",
+        &["Yes. The server keeps running during backups."],
+    );
+}
+
+#[test]
+fn a_row_without_its_header_is_no_statement() {
+    check_statements(
+        "Prices follow here now.\n\n| copper | 12 |\n| tin | 30 |\n",
+        &["Prices follow here now."],
+    );
+    let cut = "| copper \\| tin | 12 | |\n| gold | | 30 |\n";
+    check_statements(cut, &[]);
+    let header = "| metal | price | in stock |\n| --- | --- | --- |";
+    let known = Passage { table_header: Some(header), ..passage(cut) };
+    let rows: Vec<String> = statements(&known, &Terms::new()).into_iter().map(|s| s.text).collect();
+    assert_eq!(rows, ["metal: copper | tin; price: 12", "metal: gold; in stock: 30"]);
+}
+
+#[test]
+fn a_part_of_a_link_is_no_statement() {
+    for torn in [
+        "Read the [manual of the bell](https://bells.org/a",
+        "bells.org/manual) has all the details you need",
+        "of the bell](https://bells.org/a) has all details",
+        "The details stand in the [manual of the bell",
+    ] {
+        check_statements(torn, &[]);
+    }
+    check_statements(
+        "Read the [manual of the bell](https://bells.org/a_(b)?q=1) first.",
+        &["Read the [manual of the bell](https://bells.org/a_(b)?q=1) first."],
+    );
+    check_statements("Values in [0, 1) and arrays a[1] stay.", &["Values in [0, 1) and arrays a[1] stay."]);
+}

@@ -1,0 +1,151 @@
+//! What becomes of what a chat model writes: right answers in other words stay, inventions go as the policy says.
+
+use super::LIMIT;
+use super::chat::{assert_quotes, point_to};
+use rag_tests::{ChatReply, ChatStub, Cluster, Database, Session, literal, wait_until};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+const TALL: &str = "How tall is the lighthouse of Kap Arkona?";
+
+/// Text, and the endpoint in use: it has answered once.
+fn ready(cluster: &Cluster, database: &Database<'_>, stub: &ChatStub, timeout: &str) -> Session {
+    let mut session = database.user("ann");
+    session.ingest("The lighthouse of Kap Arkona is 35 metres tall. It was built in 1901.", "arkona");
+    session.ingest("The yearly fee of the rowing club is 60 euros.", "fee");
+    session.ingest("A locker in the rowing club costs 15 euros a year.", "locker");
+    session.ingest("Der Leuchtturm von Hiddensee ist 28 Meter hoch.", "hiddensee");
+    point_to(cluster, &stub.url(), timeout);
+    wait_until("the endpoint is asked", LIMIT, || {
+        ask(&mut session, TALL, "{}");
+        !stub.requests().is_empty()
+    });
+    session
+}
+
+fn ask(session: &mut Session, question: &str, options: &str) -> Value {
+    session.json(&format!("SELECT rag_answer({}, options => '{options}')", literal(question)))
+}
+
+#[test]
+fn right_answers_need_not_be_verbatim_and_inventions_are_left_out() {
+    let stub = ChatStub::start(ChatReply::Message("It is 35 metres tall [1].".into()));
+    let cluster = Cluster::builder("claims").setting("rag_ext.cache_size", "0").start();
+    let database = cluster.database("claims");
+    let mut ann = ready(&cluster, &database, &stub, "20s");
+    let together = "What do the yearly fee and a locker of the rowing club cost together?";
+    let taller = "Is the lighthouse of Kap Arkona taller than 30 metres?";
+    let hoch = "Wie hoch ist der Leuchtturm von Hiddensee?";
+    let mut wrong = Vec::new();
+    for (question, reply, is_kept) in [
+        (TALL, "Its height is 35 metres. [1]", true),
+        (TALL, "Der Turm misst 35 Meter. [1]", true),
+        (hoch, "Er misst 28 Meter. [1]", true),
+        (taller, "Yes. [1]", true),
+        (taller, "Yes, the lighthouse is taller than 30 metres. [1]", true),
+        (together, "Together they cost 75 euros. [1][2]", true),
+        (together, "Zusammen sind es 75 Euro. [1][2]", true),
+        (together, "Together they cost 85 euros. [1][2]", false),
+        (TALL, "The tower is made of cheese. [1]", false),
+        (TALL, "The tower weighs 35 tonnes. [1]", false),
+        (TALL, "The keeper of it lives in Berlin. [1]", false),
+        (taller, "Yes, and it is 812 metres tall. [1]", false),
+    ] {
+        stub.reply(ChatReply::Message(reply.into()));
+        let answer = ask(&mut ann, question, "{}");
+        assert_quotes(&mut ann, &answer);
+        let text = answer["answer"].as_str().unwrap();
+        let words = reply.split(" [").next().unwrap();
+        let holds = if is_kept {
+            answer["method"] == "chat"
+                && text.starts_with(words)
+                && answer["confidence"].as_f64() >= Some(0.5)
+        } else {
+            answer["method"] == "extractive"
+                && !text.contains(words)
+                && answer["warnings"].as_array().is_some_and(|warnings| !warnings.is_empty())
+        };
+        if !holds {
+            wrong.push(format!("{reply}: {answer}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+
+    // A sum cites its parts.
+    stub.reply(ChatReply::Message("Together they cost 75 euros. [1][2]".into()));
+    let sum = ask(&mut ann, together, "{}");
+    let uris: Vec<&str> =
+        sum["citations"].as_array().unwrap().iter().map(|c| c["uri"].as_str().unwrap()).collect();
+    assert!(uris.contains(&"fee") && uris.contains(&"locker") && uris.len() == 2, "{sum:#}");
+}
+
+#[test]
+fn the_policy_says_what_becomes_of_unsupported_sentences() {
+    let stub = ChatStub::start(ChatReply::Message(
+        json!({"found": true, "answer": "It is 35 metres tall [1]. The keeper of it lives in Berlin [1]. Nice."})
+            .to_string(),
+    ));
+    let cluster = Cluster::builder("policies").setting("rag_ext.cache_size", "0").start();
+    let database = cluster.database("policies");
+    let mut ann = ready(&cluster, &database, &stub, "20s");
+    let texts = [
+        ("{}", "It is 35 metres tall. [1]"),
+        (r#"{"policy": "strict"}"#, "It is 35 metres tall. [1]"),
+        (
+            r#"{"policy": "cited"}"#,
+            "It is 35 metres tall. [1] The keeper of it lives in Berlin. [unsupported] Nice. [unsupported]",
+        ),
+        (r#"{"policy": "free"}"#, "It is 35 metres tall. [1] The keeper of it lives in Berlin. [2] Nice."),
+    ];
+    for (options, text) in texts {
+        let answer = ask(&mut ann, TALL, options);
+        assert_quotes(&mut ann, &answer);
+        assert_eq!((&answer["answer"], &answer["method"]), (&text.into(), &"chat".into()), "{answer:#}");
+        let unsupported = answer["unsupported"].as_array().unwrap();
+        assert_eq!(unsupported[0]["sentence"], "The keeper of it lives in Berlin.", "{answer:#}");
+        assert!(unsupported[0]["support"].as_f64() < Some(0.5), "{answer:#}");
+        assert_eq!(unsupported[1], json!({"sentence": "Nice.", "support": null}), "{answer:#}");
+        assert_eq!(unsupported.len(), 2, "{answer:#}");
+        assert!(answer["confidence"].as_f64() > Some(0.5), "{answer:#}");
+        assert!(answer["warnings"][0].as_str().unwrap().contains("2"), "{answer:#}");
+    }
+    ann.refuses("22023", &format!("SELECT rag_answer('{TALL}', options => '{{\"policy\": \"loose\"}}')"));
+
+    stub.reply(ChatReply::Message("The keeper lives in Berlin.".into()));
+    let free = ask(&mut ann, TALL, r#"{"policy": "free"}"#);
+    assert_eq!((&free["answer"], &free["citations"]), (&"The keeper lives in Berlin.".into(), &json!([])));
+    assert!(free["confidence"].is_null(), "{free:#}");
+
+    // Without a reranker nothing is measured: strict answers from the documents, the others say so.
+    cluster.connect("postgres", "postgres").run("ALTER SYSTEM SET rag_ext.rerank_model = ''");
+    cluster.reload();
+    stub.reply(ChatReply::Message("It is 35 metres tall [1].".into()));
+    wait_until("no reranker is left", LIMIT, || ask(&mut ann, TALL, "{}")["method"] == "degraded");
+    for (policy, text) in
+        [("cited", "It is 35 metres tall. [unsupported]"), ("free", "It is 35 metres tall. [1]")]
+    {
+        let answer = ask(&mut ann, TALL, &format!(r#"{{"policy": "{policy}"}}"#));
+        assert_eq!((&answer["answer"], &answer["method"]), (&text.into(), &"chat".into()), "{answer:#}");
+        assert!(answer["confidence"].is_null() && !answer["warnings"][0].is_null(), "{answer:#}");
+    }
+}
+
+#[test]
+fn all_tries_together_have_one_deadline() {
+    let stub = ChatStub::start(ChatReply::Message("It is 35 metres tall [1].".into()));
+    let cluster = Cluster::builder("deadline")
+        .setting("rag_ext.cache_size", "0")
+        .setting("rag_ext.llm_deadline", "3s")
+        .start();
+    let database = cluster.database("deadline");
+    // One try alone would take a minute.
+    let mut ann = ready(&cluster, &database, &stub, "60s");
+    stub.reply(ChatReply::Hang);
+    let before = stub.requests().len();
+    let start = Instant::now();
+    let answer = ask(&mut ann, TALL, "{}");
+    assert!(start.elapsed() < Duration::from_secs(45), "{:?}", start.elapsed());
+    assert_eq!(stub.requests().len(), before + 1);
+    assert_eq!((&answer["found"], &answer["method"]), (&true.into(), &"extractive".into()), "{answer:#}");
+    assert!(answer["warnings"].to_string().contains("generate"), "{answer:#}");
+}
