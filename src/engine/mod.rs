@@ -30,8 +30,6 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const STEP: Duration = Duration::from_millis(20);
 /// Added to a request's own deadline, so that it is the engine that tells of it, if it can.
 const TELLING: Duration = Duration::from_millis(250);
-/// Added to the time of all tries at a chat endpoint, for the pauses in between.
-const GRACE: Duration = Duration::from_secs(5);
 /// Longest wait for bulk work, which has no deadline of its own.
 const BULK_LIMIT: Duration = Duration::from_secs(3600);
 
