@@ -3,6 +3,7 @@
 pub(crate) use pgrx::pg_sys::panic::ErrorReport;
 pub(crate) use pgrx::pg_sys::{FunctionCallInfo, Oid, TransactionId};
 
+pub(crate) mod bounded_jsonb;
 pub(crate) mod cache_file;
 pub(crate) mod call_cache;
 pub(crate) mod call_state;
