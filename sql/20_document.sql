@@ -43,7 +43,7 @@ COMMENT ON TABLE rag.document IS
     'What was ingested. INSERT, UPDATE, DELETE and ON CONFLICT (collection, owner, uri) are enough: chunks and indexes follow in the background, in one commit.';
 COMMENT ON COLUMN rag.document.collection IS 'Name of a collection; OWNER/NAME where it is not the document owner''s own. ''default'' is created by itself.';
 COMMENT ON COLUMN rag.document.owner IS 'Principal that the document belongs to; in a shared collection its owner.';
-COMMENT ON COLUMN rag.document.uri IS 'Key for upserts within collection and owner; shown with citations.';
+COMMENT ON COLUMN rag.document.uri IS 'Key for upserts within collection and owner, which have at most 2,600 bytes together with it; shown with citations.';
 COMMENT ON COLUMN rag.document.media_type IS 'Such as text/html; found by content when NULL.';
 COMMENT ON COLUMN rag.document.content IS 'The document as text: plain text, Markdown or HTML.';
 COMMENT ON COLUMN rag.document.file IS 'The document as a file; used when content is NULL.';

@@ -41,6 +41,11 @@ COMMENT ON COLUMN rag.attachment.running_since IS 'Since when a worker is at it;
 COMMENT ON COLUMN rag.attachment.lost IS 'Workers in a row that ended while they were at it.';
 COMMENT ON COLUMN rag.attachment.rows_read IS 'Rows that the current or last scan has read.';
 
+-- Keys may be longer than what an index holds.
+CREATE FUNCTION rag.key_hash(key text) RETURNS bytea LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN pg_catalog.sha256(pg_catalog.convert_to(key, 'UTF8'));
+COMMENT ON FUNCTION rag.key_hash(text) IS 'SHA-256 of a key, by which it is looked up.';
+
 CREATE TABLE rag.attached_row (
     domain_id uuid NOT NULL REFERENCES rag.domain ON DELETE CASCADE,
     document_id uuid NOT NULL,
@@ -49,9 +54,9 @@ CREATE TABLE rag.attached_row (
     key_columns jsonb NOT NULL,
     sha256 bytea NOT NULL,
     row_version text NOT NULL,
-    PRIMARY KEY (domain_id, document_id),
-    UNIQUE (collection_id, key)
+    PRIMARY KEY (domain_id, document_id)
 );
+CREATE UNIQUE INDEX attached_row_key ON rag.attached_row (collection_id, rag.key_hash(key));
 ALTER TABLE rag.attached_row
     ALTER key SET STATISTICS 0, ALTER key_columns SET STATISTICS 0, ALTER sha256 SET STATISTICS 0,
     ALTER row_version SET STATISTICS 0;

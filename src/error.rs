@@ -212,3 +212,15 @@ pub(crate) fn excerpt(value: &str) -> String {
         None => value.to_owned(),
     }
 }
+
+/// The five characters of a SQLSTATE: six bits each, from the lowest.
+pub(crate) fn sqlstate_text(code: PgSqlErrorCode) -> String {
+    let mut packed = code as i32;
+    (0..5)
+        .map(|_| {
+            let digit = (packed & 0x3f) as u8;
+            packed >>= 6;
+            char::from(digit + b'0')
+        })
+        .collect()
+}

@@ -4,6 +4,7 @@ use super::call_even_unloaded;
 use super::ingest::check_size;
 use crate::error::{self, Error};
 use crate::ingest::target;
+use crate::pg::bounded_jsonb::BoundedJsonb;
 use crate::pg::stored_size::StoredSize;
 use crate::pg::transition::Statement;
 use crate::pg::{ErrorReport, FunctionCallInfo};
@@ -15,6 +16,7 @@ use pgrx::prelude::*;
 use pgrx::{AllocatedByRust, JsonB, PgTriggerOperation, WhoAllocated};
 use rag_core::filter::Scalar;
 use rag_core::hash::sha256;
+use rag_core::metadata::{MOST_LEVELS, is_too_deep};
 
 type Row<'a> = PgHeapTuple<'a, AllocatedByRust>;
 
@@ -70,6 +72,7 @@ fn before_insert(mut new: Row<'_>) -> error::Result<Row<'_>> {
     set(&mut new, "domain_id", uuid(goes_to.domain))?;
     set(&mut new, "collection", goes_to.collection)?;
     set(&mut new, "owner", goes_to.owner)?;
+    check_uri(&new)?;
     displace_dropped(&new)?;
     set(&mut new, "sha256", hash.to_vec())?;
     set_system_columns(&mut new)?;
@@ -127,6 +130,7 @@ fn before_update<'a>(old: &Row<'_>, mut new: Row<'a>) -> error::Result<Row<'a>> 
         set(&mut new, "owner", goes_to.owner)?;
     }
     if moves || get::<String>(old, "uri")? != get::<String>(&new, "uri")? {
+        check_uri(&new)?;
         displace_dropped(&new)?;
     }
     let has_new_content = get::<&[u8]>(old, "sha256")? != Some(hash.as_slice());
@@ -175,6 +179,11 @@ fn displace_dropped(new: &Row<'_>) -> error::Result<()> {
     }
 }
 
+fn check_uri(new: &Row<'_>) -> error::Result<()> {
+    let key = |column| Ok::<_, Error>(get::<String>(new, column)?.unwrap_or_default());
+    target::check_uri(&key("collection")?, &key("owner")?, &key("uri")?)
+}
+
 /// A new row that already knows its domain is being restored; no one else may name a domain.
 fn is_restored<A: WhoAllocated>(new: &PgHeapTuple<'_, A>) -> error::Result<bool> {
     let domain = new.get_by_name::<pgrx::Uuid>("domain_id").map_err(|e| broken_column("domain_id", &e))?;
@@ -203,13 +212,19 @@ fn content_hash(row: &Row<'_>) -> error::Result<[u8; 32]> {
 }
 
 fn check_metadata(row: &Row<'_>) -> error::Result<()> {
-    match get::<JsonB>(row, "metadata")? {
+    match get::<BoundedJsonb>(row, "metadata")? {
         None => Err(Error::null("metadata")),
-        Some(JsonB(value)) if value.is_object() => Ok(()),
+        Some(BoundedJsonb(Some(value))) if is_too_deep(&value) => Err(too_deep()),
+        Some(BoundedJsonb(None)) => Err(too_deep()),
+        Some(BoundedJsonb(Some(value))) if value.is_object() => Ok(()),
         Some(_) => {
             Err(Error::invalid("metadata must be a JSON object").hint("For example {\"lang\": \"en\"}."))
         }
     }
+}
+
+fn too_deep() -> Error {
+    Error::limit(format!("metadata is nested more than {MOST_LEVELS} levels deep"))
 }
 
 fn get<'r, T>(row: &'r Row<'_>, column: &str) -> error::Result<Option<T>>

@@ -7,12 +7,15 @@
 use super::origin;
 use crate::config;
 use crate::error::Result;
+use crate::ingest::target;
+use crate::pg::bounded_jsonb::BoundedJsonb;
 use crate::pg::{Oid, elevation, interrupts, principal, random};
-use crate::storage::attached_row::{self, KnownRow, NewRow};
+use crate::storage::attached_row::{self, KnownRow, NewRow, Refusal};
 use crate::storage::attachment::{self, Attachment, Change, Pass, Progress};
 use crate::storage::source::{Key, RowContent, Source, key_of_text, key_text};
 use crate::storage::{Id, collection};
 use rag_core::hash::sha256;
+use rag_core::metadata::{MOST_LEVELS, levels_exceed};
 use serde_json::json;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -42,12 +45,12 @@ enum Trust {
 
 /// An attached table, ready to be followed.
 pub(super) struct Follower {
-    collection: Id,
+    pub(super) collection: Id,
     table: Oid,
     name: String,
-    owner: String,
-    source: Source,
-    domains: HashMap<String, Id>,
+    pub(super) owner: String,
+    pub(super) source: Source,
+    pub(super) domains: HashMap<String, Id>,
     /// What the table's owner's code took so far.
     spent: Cell<Duration>,
 }
@@ -59,7 +62,7 @@ impl Follower {
 
     /// Runs `work` as the owner of the table: its policies, types and expressions are his, and may not keep the
     /// worker from others for ever.
-    fn as_owner<T>(&self, work: impl FnOnce(&Source) -> T) -> T {
+    pub(super) fn as_owner<T>(&self, work: impl FnOnce(&Source) -> T) -> T {
         let at_most = config::attached_timeout();
         let left = (at_most * STATEMENTS).saturating_sub(self.spent.get()).min(at_most);
         let begun = Instant::now();
@@ -199,15 +202,12 @@ impl Follower {
             .filter(|(text, _)| seen.insert(text.clone()))
             .collect();
         for part in keys.chunks(KEYS as usize) {
-            self.follow_part(part, trust)?;
+            self.each_apart(part, |this, keys| this.follow_part(keys, trust))?;
         }
         Ok(())
     }
 
-    fn follow_part(&mut self, keys: &[(String, Key)], trust: Trust) -> Result<()> {
-        if keys.is_empty() {
-            return Ok(());
-        }
+    fn follow_part(&mut self, keys: &[(String, Key)], trust: Trust) -> Result<usize> {
         let texts: Vec<String> = keys.iter().map(|(text, _)| text.clone()).collect();
         let known: HashMap<String, KnownRow> = attached_row::of_keys(self.collection, &texts)?
             .into_iter()
@@ -242,6 +242,7 @@ impl Follower {
         attached_row::set_versions(&same)?;
 
         let mut rest = wanted.as_slice();
+        let mut stored = 0;
         while !rest.is_empty() {
             let mut bytes = 0;
             let fits = rest.iter().take(ROWS_AT_ONCE).take_while(|(_, size)| {
@@ -251,9 +252,9 @@ impl Follower {
             let (part, others) = rest.split_at(fits.count().max(1));
             rest = others;
             let part: Vec<&(String, Key)> = part.iter().map(|(index, _)| &keys[*index]).collect();
-            self.store(&part, &known)?;
+            stored += self.store(&part, &known)?;
         }
-        Ok(())
+        Ok(stored)
     }
 
     /// A table without key: compares the hashes of all its rows with those known, and stores some of the new. Returns
@@ -283,10 +284,11 @@ impl Follower {
     }
 
     fn store_all(&mut self, keys: &[(String, Key)]) -> Result<usize> {
-        let none = HashMap::new();
         let mut stored = 0;
         for part in keys.chunks(ROWS_AT_ONCE) {
-            stored += self.store(&part.iter().collect::<Vec<_>>(), &none)?;
+            stored += self.each_apart(part, |this, keys| {
+                this.store(&keys.iter().collect::<Vec<_>>(), &HashMap::new())
+            })?;
         }
         Ok(stored)
     }
@@ -319,14 +321,18 @@ impl Follower {
         let without = keys.iter().enumerate().filter(|(index, _)| !found.contains(index));
         gone.extend(without.filter_map(|(_, (text, _))| known.get(text)).map(|r| (r.domain, r.document)));
         attached_row::delete(&gone)?;
+        self.write(&inserted, &updated)?;
+        Ok(inserted.len() + updated.len())
+    }
+
+    pub(super) fn write(&self, inserted: &[NewRow], updated: &[NewRow]) -> Result<()> {
         if self.source.definition.uri.is_some() {
-            attached_row::release_uris(&self.owner, &self.name, &inserted)?;
-            attached_row::release_uris(&self.owner, &self.name, &updated)?;
+            attached_row::release_uris(&self.owner, &self.name, inserted)?;
+            attached_row::release_uris(&self.owner, &self.name, updated)?;
         }
         let has_title = self.source.definition.title.is_some();
-        attached_row::update(self.collection, &updated, has_title)?;
-        attached_row::insert(self.collection, &self.owner, &self.name, &inserted)?;
-        Ok(inserted.len() + updated.len())
+        attached_row::update(self.collection, updated, has_title)?;
+        attached_row::insert(self.collection, &self.owner, &self.name, inserted)
     }
 
     /// What is stored of a row; `None` if it has nothing to index, or belongs to nobody.
@@ -341,20 +347,35 @@ impl Follower {
             return Ok(None);
         }
         let limit = config::max_document_bytes();
-        let refusal =
+        let mut refusal =
             (size as u64 > limit).then(|| format!("document has {size} bytes, but the limit is {limit}"));
         let is_labelled = definition.content.iter().any(|c| c.label.is_some());
         let media_type = definition.media_type.clone().or(is_labelled.then(|| "text/markdown".to_owned()));
         let table = &self.source.relation.full_name;
         let key_columns = self.source.key_object(&row.key_values);
-        let mut metadata: serde_json::Map<String, serde_json::Value> = definition
-            .metadata
-            .iter()
-            .zip(row.metadata)
-            .filter_map(|(column, value)| Some((column.name.clone(), value?)))
-            .collect();
+        let mut metadata = serde_json::Map::new();
+        for (column, value) in definition.metadata.iter().zip(row.metadata) {
+            match value {
+                // In the document's metadata it is one level deeper.
+                Some(BoundedJsonb(Some(value))) if levels_exceed(&value, MOST_LEVELS - 1) => {
+                    refusal = Some(too_deep(&column.name));
+                }
+                Some(BoundedJsonb(None)) => refusal = Some(too_deep(&column.name)),
+                Some(BoundedJsonb(Some(value))) => {
+                    metadata.insert(column.name.clone(), value);
+                }
+                None => {}
+            }
+        }
         metadata.insert("source_row".to_owned(), json!({ "table": table, "key": key_columns }));
-        let uri = self.uri(row.uri, key);
+        let mut uri = self.uri(row.uri.clone(), key);
+        let name = attached_row::name_for(&owner, &self.owner, &self.name);
+        if let Err(error) = target::check_uri(&name, &owner, &uri) {
+            if row.uri.is_some() {
+                refusal = Some(error.message);
+            }
+            uri = self.hashed_uri(key);
+        }
         let (content, file) = match (&refusal, file) {
             (Some(_), _) => (Some(String::new()), None),
             (None, Some(bytes)) => (None, Some(bytes)),
@@ -380,7 +401,7 @@ impl Follower {
             file,
             content_sha256: digest.to_vec(),
             metadata: metadata.into(),
-            refusal,
+            refusal: refusal.map(|error| Refusal { sqlstate: "54000".to_owned(), error }),
         }))
     }
 
@@ -392,7 +413,7 @@ impl Follower {
         Ok(owner.filter(|owner| principal::existing_role(owner).is_ok()).map(str::to_owned))
     }
 
-    fn domain(&mut self, owner: &str) -> Result<Id> {
+    pub(super) fn domain(&mut self, owner: &str) -> Result<Id> {
         if self.domains.is_empty() {
             self.domains =
                 attachment::domains(self.collection)?.into_iter().map(|(id, owner)| (owner, id)).collect();
@@ -403,6 +424,11 @@ impl Follower {
         let made = collection::ensure_domain(attachment::new_attached_id()?, self.collection, owner)?;
         self.domains.insert(owner.to_owned(), made);
         Ok(made)
+    }
+
+    /// A URI of a row whose own is too long.
+    pub(super) fn hashed_uri(&self, key: &str) -> String {
+        format!("{}/sha256:{}", self.source.relation.full_name, hexadecimal(&sha256(key.as_bytes())))
     }
 
     /// A URI that no other row's document can have, said without a look at the others: a reader must not learn from
@@ -421,6 +447,10 @@ impl Follower {
             None => own + &key,
         }
     }
+}
+
+fn too_deep(column: &str) -> String {
+    format!("column \"{column}\" is nested more than {MOST_LEVELS} levels deep")
 }
 
 /// The text of a document: its columns in their order, those with a label under a heading.

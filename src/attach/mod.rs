@@ -7,6 +7,7 @@
 mod capture;
 mod define;
 mod follow;
+mod refuse;
 mod turn;
 mod visible;
 

@@ -94,7 +94,7 @@ pub(crate) fn take_lost() -> Result<()> {
 }
 
 /// A message as it is kept: values of rows stand in quotes, and are cut. Its detail, which may be a whole row, is not.
-fn without_values(message: &str) -> String {
+pub(super) fn without_values(message: &str) -> String {
     let parts: Vec<String> = message
         .split('"')
         .enumerate()

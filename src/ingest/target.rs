@@ -177,6 +177,20 @@ fn create_default(owner: &str) -> Result<Target> {
     Ok(Target { domain, collection: DEFAULT_COLLECTION.to_owned(), owner: owner.to_owned() })
 }
 
+/// Most bytes of collection, owner and uri together: they are one index row, of at most 2,704 bytes with all headers.
+const MOST_KEY_BYTES: usize = 2600;
+
+/// Checks that a document can be found by its uri: 54000.
+pub(crate) fn check_uri(collection: &str, owner: &str, uri: &str) -> Result<()> {
+    let limit = MOST_KEY_BYTES.saturating_sub(collection.len() + owner.len());
+    if uri.len() <= limit {
+        return Ok(());
+    }
+    Err(Error::limit(format!("uri has {} bytes, but the limit is {limit}", uri.len()))
+        .detail(format!("Collection, owner and uri have at most {MOST_KEY_BYTES} bytes together."))
+        .hint("Shorten it, for example to a hash, and keep the whole in metadata."))
+}
+
 /// A collection that is not stored yet.
 pub(crate) fn new_collection(
     name: &str,

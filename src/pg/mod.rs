@@ -4,6 +4,7 @@ pub(crate) use pgrx::pg_sys::panic::ErrorReport;
 pub(crate) use pgrx::pg_sys::{FunctionCallInfo, Oid, TransactionId};
 pub(crate) use uuid_array::UuidArray;
 
+pub(crate) mod bounded_jsonb;
 pub(crate) mod cache_file;
 pub(crate) mod call_cache;
 pub(crate) mod call_state;

@@ -31,7 +31,7 @@ pub(crate) fn of_keys(collection: Id, keys: &[String]) -> Result<Vec<KnownRow>> 
     spi::write(
         &format!(
             "SELECT {COLUMNS} FROM unnest($2::text[]) k (key)
-             JOIN rag.attached_row r ON r.collection_id = $1 AND r.key = k.key
+             JOIN rag.attached_row r ON r.collection_id = $1 AND rag.key_hash(r.key) = rag.key_hash(k.key)
              JOIN rag.document d ON d.domain_id = r.domain_id AND d.id = r.document_id"
         ),
         vec![uuid(collection).into(), keys.to_vec().into()],
@@ -39,10 +39,12 @@ pub(crate) fn of_keys(collection: Id, keys: &[String]) -> Result<Vec<KnownRow>> 
     )
 }
 
-/// The next keys after a position, in the order of their text.
+/// The next keys after a position, in the order of their hashes.
 pub(crate) fn keys_after(collection: Id, position: Option<&str>, limit: i64) -> Result<Vec<String>> {
     spi::write(
-        "SELECT key FROM rag.attached_row WHERE collection_id = $1 AND ($2 IS NULL OR key > $2) ORDER BY key LIMIT $3",
+        "SELECT key FROM rag.attached_row
+         WHERE collection_id = $1 AND rag.key_hash(key) > coalesce(rag.key_hash($2), '')
+         ORDER BY rag.key_hash(key) LIMIT $3",
         vec![uuid(collection).into(), position.map(str::to_owned).into(), limit.into()],
         |row| row.require::<String>(1),
     )
@@ -91,7 +93,14 @@ pub(crate) struct NewRow {
     pub(crate) content_sha256: Vec<u8>,
     pub(crate) metadata: serde_json::Value,
     /// Why it cannot become a document.
-    pub(crate) refusal: Option<String>,
+    pub(crate) refusal: Option<Refusal>,
+}
+
+/// Why a row is no document.
+#[derive(Debug, Clone)]
+pub(crate) struct Refusal {
+    pub(crate) sqlstate: String,
+    pub(crate) error: String,
 }
 
 fn column<T>(rows: &[NewRow], value: impl Fn(&NewRow) -> T) -> spi::Arg
@@ -107,7 +116,7 @@ fn note(collection: Id, rows: &[NewRow]) -> Result<()> {
          SELECT n.domain_id, n.document_id, $1, n.key, n.key_columns::jsonb, n.sha256, n.version
          FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::bytea[], $7::text[])
               n (domain_id, document_id, key, key_columns, sha256, version)
-         ON CONFLICT (collection_id, key) DO UPDATE
+         ON CONFLICT (collection_id, rag.key_hash(key)) DO UPDATE
              SET domain_id = excluded.domain_id, document_id = excluded.document_id, key_columns = excluded.key_columns,
                  sha256 = excluded.sha256, row_version = excluded.row_version",
         vec![
@@ -139,7 +148,7 @@ pub(crate) fn insert(collection: Id, collection_owner: &str, name: &str, rows: &
         vec![
             column(rows, |r| uuid(r.domain)),
             column(rows, |r| uuid(r.document)),
-            column(rows, |r| name_for(r, collection_owner, name)),
+            column(rows, |r| name_for(&r.owner, collection_owner, name)),
             column(rows, |r| r.owner.clone()),
             column(rows, |r| r.title.clone()),
             column(rows, |r| Some(r.uri.clone())),
@@ -148,14 +157,20 @@ pub(crate) fn insert(collection: Id, collection_owner: &str, name: &str, rows: &
             column(rows, |r| r.file.clone()),
             column(rows, |r| r.metadata.to_string()),
             column(rows, |r| r.content_sha256.clone()),
-            column(rows, |r| r.refusal.clone()),
+            column(rows, |r| r.refusal.as_ref().map(|refusal| refusal.error.clone())),
         ],
     )?;
     spi::run(
         "INSERT INTO rag.job (domain_id, document_id, version, state, tries, finished_at, chunks, sqlstate, error)
-         SELECT domain_id, id, version, 'failed', 1, clock_timestamp(), 0, '54000', error FROM rag.document
-         WHERE domain_id = ANY ($1) AND id = ANY ($2) AND status = 'failed'",
-        vec![column(rows, |r| uuid(r.domain)), column(rows, |r| uuid(r.document))],
+         SELECT d.domain_id, d.id, d.version, 'failed', 1, clock_timestamp(), 0, n.sqlstate, d.error
+         FROM unnest($1::uuid[], $2::uuid[], $3::text[]) n (domain_id, id, sqlstate)
+         JOIN rag.document d ON d.domain_id = n.domain_id AND d.id = n.id
+         WHERE d.status = 'failed'",
+        vec![
+            column(rows, |r| uuid(r.domain)),
+            column(rows, |r| uuid(r.document)),
+            column(rows, |r| r.refusal.as_ref().map(|refusal| refusal.sqlstate.clone())),
+        ],
     )?;
     note(collection, rows)
 }
@@ -212,7 +227,10 @@ pub(crate) fn delete(rows: &[(Id, Id)]) -> Result<()> {
 /// Deletes documents by the keys of their rows, also where one of the two is missing.
 pub(crate) fn delete_keys(collection: Id, keys: &[String]) -> Result<()> {
     spi::run(
-        "WITH gone AS (DELETE FROM rag.attached_row WHERE collection_id = $1 AND key = ANY ($2) RETURNING domain_id, document_id)
+        "WITH gone AS (
+             DELETE FROM rag.attached_row r USING (SELECT DISTINCT key FROM unnest($2::text[]) k (key)) k
+             WHERE r.collection_id = $1 AND rag.key_hash(r.key) = rag.key_hash(k.key)
+             RETURNING r.domain_id, r.document_id)
          DELETE FROM rag.document d USING gone WHERE d.domain_id = gone.domain_id AND d.id = gone.document_id",
         vec![uuid(collection).into(), keys.to_vec().into()],
     )
@@ -233,7 +251,7 @@ pub(crate) fn release_uris(collection_owner: &str, name: &str, rows: &[NewRow]) 
          UPDATE rag.attached_row r SET sha256 = '', row_version = '' FROM released
          WHERE r.domain_id = released.domain_id AND r.document_id = released.id",
         vec![
-            column(rows, |r| name_for(r, collection_owner, name)),
+            column(rows, |r| name_for(&r.owner, collection_owner, name)),
             column(rows, |r| r.owner.clone()),
             column(rows, |r| Some(r.uri.clone())),
             column(rows, |r| uuid(r.document)),
@@ -242,8 +260,8 @@ pub(crate) fn release_uris(collection_owner: &str, name: &str, rows: &[NewRow]) 
 }
 
 /// A collection's name as the owner of a row writes it.
-fn name_for(row: &NewRow, collection_owner: &str, name: &str) -> String {
-    if row.owner == collection_owner { name.to_owned() } else { format!("{collection_owner}/{name}") }
+pub(crate) fn name_for(owner: &str, collection_owner: &str, name: &str) -> String {
+    if owner == collection_owner { name.to_owned() } else { format!("{collection_owner}/{name}") }
 }
 
 /// The row behind a document, under the active snapshot.

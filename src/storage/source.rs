@@ -6,8 +6,8 @@
 use super::attachment::{Column, Definition};
 use super::relation::{Attribute, IndexColumn, Relation, attributes, is_unique, unique_indexes};
 use crate::error::{Error, Result};
+use crate::pg::bounded_jsonb::BoundedJsonb;
 use crate::pg::{elevation, spi, transition};
-use pgrx::JsonB;
 use std::fmt::Write;
 
 #[derive(Debug, Clone)]
@@ -145,7 +145,7 @@ pub(crate) struct RowContent {
     pub(crate) file: Option<Vec<u8>>,
     pub(crate) title: Option<String>,
     pub(crate) uri: Option<String>,
-    pub(crate) metadata: Vec<Option<serde_json::Value>>,
+    pub(crate) metadata: Vec<Option<BoundedJsonb>>,
     pub(crate) key_values: Vec<Option<serde_json::Value>>,
     pub(crate) owner: Option<String>,
 }
@@ -345,7 +345,7 @@ impl Source {
         };
         let _ = write!(sql, " FROM {} ORDER BY h.n", self.matched(&[]));
         let some = |text: Option<String>| text.filter(|t| !t.trim().is_empty());
-        let json = |values: Vec<Option<JsonB>>| values.into_iter().map(|v| v.map(|v| v.0)).collect();
+        let json = |values: Vec<Option<BoundedJsonb>>| values.into_iter().map(|v| v?.0).collect();
         self.with_plain_text(|| {
             spi::write(&sql, self.key_args(keys), |row| {
                 Ok(RowContent {
@@ -356,7 +356,7 @@ impl Source {
                     file: row.get(5),
                     title: some(row.get(6)),
                     uri: some(row.get(7)),
-                    metadata: json(row.require(8)?),
+                    metadata: row.require(8)?,
                     key_values: json(row.require(9)?),
                     owner: row.get(10),
                 })

@@ -3,8 +3,7 @@
 //! Code of the tables' owners runs then, for as long as it is let. So at most half of a database's workers are at such
 //! tables at any time, at most one of them at those of one owner, and what a worker is at is committed before.
 
-use super::ingest::sqlstate_text;
-use crate::error::{Error, Result, unless_locked};
+use crate::error::{Error, Result, sqlstate_text, unless_locked};
 use crate::pg::shared::Following;
 use crate::pg::worker;
 use crate::storage::attached_run::{self, Run};

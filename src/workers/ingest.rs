@@ -8,7 +8,7 @@ use super::chores::Chores;
 use super::unwritten::Unwritten;
 use super::{attach, merge};
 use crate::config;
-use crate::error::{Error, Result, unless_locked};
+use crate::error::{Error, Result, sqlstate_text, unless_locked};
 use crate::ingest::extract::{Extraction, extract_again};
 use crate::ingest::process::{self, ProcessedDocument};
 use crate::pg::{interrupts, server, shared, worker};
@@ -459,16 +459,4 @@ pub(super) fn settle_failure(claim: &Claim, error: &Error) -> Result<()> {
             job::requeue(claim, &again(pause, false))
         }
     })
-}
-
-/// The five characters of a SQLSTATE: six bits each, from the lowest.
-pub(super) fn sqlstate_text(code: Code) -> String {
-    let mut packed = code as i32;
-    (0..5)
-        .map(|_| {
-            let digit = (packed & 0x3f) as u8;
-            packed >>= 6;
-            char::from(digit + b'0')
-        })
-        .collect()
 }

@@ -3,9 +3,8 @@
 //! Tiered: segments of like size are merged once there are several, so each chunk is written about log n
 //! times. Deleted chunks leave the index, and the statistics, with the merge that covers them.
 
-use super::ingest::sqlstate_text;
 use crate::config;
-use crate::error::{Error, Result, unless_locked};
+use crate::error::{Error, Result, sqlstate_text, unless_locked};
 use crate::pg::worker;
 use crate::storage::segment::{self, SegmentHeader};
 use crate::storage::{Id, chunk, collection};

@@ -23,6 +23,24 @@ pub const MAX_ROWS: usize = 1_000;
 /// Deepest nesting of objects and arrays that is looked into.
 pub const MAX_DEPTH: usize = 16;
 
+/// Deepest nesting of metadata that is taken. What reads JSON gives up a little later.
+pub const MOST_LEVELS: usize = 100;
+
+/// Whether metadata is nested more deeply than [`MOST_LEVELS`].
+pub fn is_too_deep(metadata: &Value) -> bool {
+    levels_exceed(metadata, MOST_LEVELS)
+}
+
+/// Whether objects and arrays are nested in each other more than so many times.
+pub fn levels_exceed(value: &Value, most: usize) -> bool {
+    let mut inner: Box<dyn Iterator<Item = &Value>> = match value {
+        Value::Array(items) => Box::new(items.iter()),
+        Value::Object(fields) => Box::new(fields.values()),
+        _ => return false,
+    };
+    most == 0 || inner.any(|value| levels_exceed(value, most - 1))
+}
+
 /// The rows of a metadata object: dotted key and scalar value, by key and value, each pair once.
 ///
 /// `{"a": {"b": 1}}` gives `a.b`; an array gives a row per element, and an array of objects a row per field of

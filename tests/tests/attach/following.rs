@@ -262,3 +262,62 @@ fn rows_come_back_after_the_documents_are_truncated() {
     assert_eq!(ann.count("SELECT count(*) FROM rag_search('bronze bell', 1, 'articles')"), 1);
     assert_eq!(ann.column("SELECT state FROM rag.attachment_status"), ["current"]);
 }
+
+#[test]
+fn a_row_that_cannot_be_a_document_stops_only_itself() {
+    let database = Database::new("bad_rows");
+    let mut ann = author(&database);
+    // An address that no index holds, however compressed, a value that is nested more deeply than anything reads, and
+    // one that the owner's expression cannot read.
+    ann.run(
+        "CREATE TABLE articles (id int PRIMARY KEY, link text, info jsonb, body text, whose text NOT NULL DEFAULT '1');
+         INSERT INTO articles SELECT n, 'https://example.org/' || n, '{}', 'Article number ' || n FROM generate_series(1, 40) n;
+         UPDATE articles SET link = (SELECT string_agg(md5(n::text), '') FROM generate_series(1, 200) n) WHERE id = 7;
+         UPDATE articles SET info = (repeat('[', 3000) || repeat(']', 3000))::jsonb WHERE id = 11;
+         UPDATE articles SET whose = 'nobody' WHERE id = 13;
+         SELECT rag_attach('articles', content => ARRAY['body'], uri => 'link', metadata => ARRAY['info'],
+             options => '{\"owner\": \"CASE WHEN whose::int = 1 THEN ''role:'' || current_user END\"}')",
+    );
+    settle(&mut ann, "articles");
+    assert_eq!(indexed(&mut ann, "articles").len(), 37, "{:?}", state(&mut ann));
+    let failed = "SELECT r.key->>'id', f.sqlstate, f.error FROM rag.failed_job f
+                  JOIN rag.attached_document r USING (document_id) ORDER BY (r.key->>'id')::int";
+    let told = ann.rows(failed);
+    let told: Vec<Vec<&str>> = told
+        .iter()
+        .map(|row| row.iter().map(|value| value.as_deref().unwrap_or_default()).collect())
+        .collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told[0][..2] == ["7", "54000"] && told[0][2].starts_with("uri has "), "{told:?}");
+    assert!(told[1][..2] == ["11", "54000"] && told[1][2].contains("\"info\" is nested"), "{told:?}");
+    assert_eq!(told[2], ["13", "22P02", "invalid input syntax for type integer: \"nobody\""]);
+    assert_eq!(ann.value("SELECT failed FROM rag.attachment_status"), "3");
+
+    // A row that was good and is bad now, and one that was bad and is good.
+    ann.run(
+        "UPDATE articles SET whose = 'nobody' WHERE id = 1; UPDATE articles SET whose = '1' WHERE id = 13",
+    );
+    ann.run("UPDATE articles SET link = NULL WHERE id = 7; UPDATE articles SET info = NULL WHERE id = 11");
+    settle(&mut ann, "articles");
+    assert_eq!(indexed(&mut ann, "articles").len(), 39);
+    assert_eq!(ann.column(&failed.replace(", f.sqlstate, f.error", "")), ["1"]);
+}
+
+#[test]
+fn keys_may_be_longer_than_an_index_holds() {
+    let database = Database::new("long_keys");
+    let mut ann = author(&database);
+    // Bytes that do not compress: an index holds them, and their text is twice as long.
+    ann.run(
+        "CREATE TABLE named (name bytea PRIMARY KEY, body text);
+         INSERT INTO named SELECT (SELECT decode(string_agg(md5(k || ' ' || n), ''), 'hex') FROM generate_series(1, 125) n), 'Body ' || k
+             FROM generate_series(1, 3) k;
+         SELECT rag_attach('named', content => ARRAY['body'])",
+    );
+    settle(&mut ann, "named");
+    assert_eq!(indexed(&mut ann, "named"), ["Body 1", "Body 2", "Body 3"]);
+    assert_eq!(ann.count("SELECT count(*) FROM rag.failed_job"), 0);
+    ann.run("UPDATE named SET body = body || ' again' WHERE body = 'Body 2'; DELETE FROM named WHERE body = 'Body 3'");
+    settle(&mut ann, "named");
+    assert_eq!(indexed(&mut ann, "named"), ["Body 1", "Body 2 again"]);
+}

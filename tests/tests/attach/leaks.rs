@@ -53,11 +53,11 @@ fn progress_and_errors_are_shown_to_the_collections_owner_alone() {
          INSERT INTO wrong VALUES (1, repeat('s', 100), 'A rope.');
          SELECT rag_attach('wrong', content => ARRAY['body'], options => '{\"owner\": \"whose::int::text\"}')",
     );
-    let error = "SELECT coalesce(error, '') FROM rag.attachment_status WHERE collection = 'wrong'";
-    wait_until("the step fails", Duration::from_secs(60), || !owner.value(error).is_empty());
+    let error = "SELECT error FROM rag.failed_job WHERE collection = 'wrong'";
+    wait_until("the row is given up", Duration::from_secs(60), || !owner.rows(error).is_empty());
     let error = owner.value(error);
     assert!(error.contains(&"s".repeat(64)) && !error.contains(&"s".repeat(65)), "{error}");
-    assert_eq!(owner.value("SELECT sqlstate FROM rag.attachment WHERE error IS NOT NULL"), "22P02");
+    assert_eq!(owner.value("SELECT sqlstate FROM rag.failed_job WHERE collection = 'wrong'"), "22P02");
 }
 
 #[test]
