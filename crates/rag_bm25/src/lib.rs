@@ -28,8 +28,8 @@ mod query;
 
 mod bundle;
 mod error;
-mod interrupt;
 mod index;
+mod interrupt;
 
 mod merge;
 mod segment;

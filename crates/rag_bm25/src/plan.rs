@@ -32,11 +32,7 @@ pub(crate) struct Found {
 
 impl<'a> Plan<'a> {
     /// Looks the terms up. Cost is segments × terms.
-    pub(crate) fn new(
-        segments: &'a [Segment],
-        query: &'a Query,
-        goes_on: GoesOn,
-    ) -> Result<Plan<'a>, Error> {
+    pub(crate) fn new(segments: &'a [Segment], query: &'a Query, goes_on: GoesOn) -> Result<Plan<'a>, Error> {
         let mut found = Vec::new();
         let mut starts = Vec::with_capacity(segments.len() + 1);
         let mut frequencies = vec![[0; FIELDS]; query.terms.len()];

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
 
-/// Most plans that are kept: more than there are statements without those of attached tables.
-const MAX_KEPT: usize = 256;
+/// Most plans that are kept: a session that searches and writes needs some 30, a worker some 100.
+const MAX_KEPT: usize = 128;
 
 /// Text and argument types of a statement.
 type Key = (Rc<str>, Vec<u32>);

@@ -108,8 +108,11 @@ fn border(text: &str, place: usize) -> usize {
 
 fn refusal(pattern: &str, error: &BuildError) -> OptionError {
     if let Some(limit) = error.size_limit() {
-        return OptionError::limit_exceeded(format!("pattern {} needs more than {limit} bytes", quoted(pattern)))
-            .with_hint("Use fewer repetitions, or [a-z] and (?-u:\\w) instead of Unicode classes.");
+        return OptionError::limit_exceeded(format!(
+            "pattern {} needs more than {limit} bytes",
+            quoted(pattern)
+        ))
+        .with_hint("Use fewer repetitions, or [a-z] and (?-u:\\w) instead of Unicode classes.");
     }
     let reason = error.syntax_error().map_or_else(|| error.to_string(), ToString::to_string);
     let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
