@@ -126,7 +126,7 @@ settings! {
         "Its policies and expressions are its owner's. Where they cannot be cancelled, the worker ends some seconds later, and the table is followed no more.";
     MERGE_ENABLED "merge_enabled" switch(true) Reload Everyone
         "Merges the segments of the keyword index in the background."
-        "Turn it off on a logical subscriber, which receives the publisher's segments.";
+        "A logical subscriber, which receives the publisher's segments, merges none.";
     LAUNCHER_NAPTIME "launcher_naptime" integer(60, 1..=86_400, Unit::Seconds) Reload Everyone
         "Time between two looks for work that no commit announced."
         "Such as that of prepared transactions. Databases without the extension are looked at every ten minutes.";

@@ -4,7 +4,7 @@
 //! converts. Messages are lower-case and name the value and the limit; at most 64 characters of a user's
 //! value are repeated, see [`excerpt`].
 
-use crate::pg::ErrorReport;
+use crate::pg::{ErrorReport, interrupts};
 use pgrx::prelude::PgSqlErrorCode;
 use rag_core::option::{OptionError, OptionErrorKind};
 use rag_wire::{Failure, FailureCode};
@@ -190,8 +190,13 @@ impl From<OptionError> for Error {
     }
 }
 
+/// An interrupt that ended the work is raised here.
 impl From<rag_bm25::Error> for Error {
     fn from(error: rag_bm25::Error) -> Self {
+        if matches!(error, rag_bm25::Error::Interrupted) {
+            interrupts::raise_held();
+            return Self::new(PgSqlErrorCode::ERRCODE_QUERY_CANCELED, "the work was interrupted");
+        }
         Self::damaged(format!("keyword segment cannot be used: {error}"))
     }
 }

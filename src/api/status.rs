@@ -16,7 +16,7 @@ fn rag_status() -> std::result::Result<String, ErrorReport> {
     call_even_unloaded(|| {
         let mut lines = Lines::default();
         lines.good(format!("rag_ext {} in Postgres", env!("CARGO_PKG_VERSION")));
-        describe_workers(&mut lines);
+        describe_workers(&mut lines)?;
         match engine::status() {
             Ok(status) => describe_engine(&mut lines, &status),
             Err(error) => {
@@ -56,11 +56,13 @@ impl Lines {
     }
 }
 
-fn describe_workers(lines: &mut Lines) {
+fn describe_workers(lines: &mut Lines) -> Result<()> {
     if !shared::is_available() {
         lines.bad("not preloaded: add rag_ext to shared_preload_libraries and restart the server");
     } else if transaction::in_recovery() {
         lines.good("standby: searches and answers, ingests nothing");
+    } else if elevation::elevated(storage::is_replicated)? {
+        lines.good("logical subscriber: searches and answers; what is in schema rag comes from the publisher, no worker runs");
     } else if !shared::launcher_is_running() {
         lines.bad("ingestion: the launcher is not running; the server's log says why");
     } else if config::ingest_workers() == 0 {
@@ -68,6 +70,7 @@ fn describe_workers(lines: &mut Lines) {
     } else {
         lines.good(format!("ingestion: up to {} workers per database", config::ingest_workers()));
     }
+    Ok(())
 }
 
 fn describe_engine(lines: &mut Lines, status: &EngineStatus) {

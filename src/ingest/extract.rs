@@ -1,6 +1,7 @@
 //! Metadata of a document: by the rules of its collection, when it is processed and when rules have changed.
 
 use crate::error::Result;
+use crate::pg::interrupts;
 use crate::storage::document::StoredDocument;
 use crate::storage::{Id, metadata};
 use rag_core::document::ParsedDocument;
@@ -19,10 +20,13 @@ thread_local! {
     static COMPILED: RefCell<(Vec<RuleDefinition>, Rc<RuleSet>)> = RefCell::default();
 }
 
-/// What is known about a document without anybody saying so.
+/// What is known about a document without anybody saying so. Ends with the error of an interrupt.
 pub(crate) fn extract(rules: &[RuleDefinition], subject: &Subject<'_>) -> Map<String, Value> {
     let until = Instant::now() + PATIENCE;
-    compiled(rules).extract(subject, &mut || Instant::now() < until)
+    compiled(rules).extract(subject, &mut || {
+        interrupts::check();
+        Instant::now() < until
+    })
 }
 
 fn compiled(rules: &[RuleDefinition]) -> Rc<RuleSet> {

@@ -4,8 +4,9 @@
 //! An interrupt is a Postgres error: it unwinds the Rust stack, so whatever the caller holds is dropped.
 
 use crate::error::Result;
-use pgrx::pg_sys;
-use std::cell::{OnceCell, RefCell};
+use pgrx::pg_sys::panic::CaughtError;
+use pgrx::{PgTryBuilder, pg_sys};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +26,8 @@ type Question = Box<dyn Fn() -> Result<()>>;
 
 thread_local! {
     static STILL_WANTED: RefCell<Option<Question>> = const { RefCell::new(None) };
+    /// An interrupt that waits to be raised.
+    static HELD: Cell<Option<CaughtError>> = const { Cell::new(None) };
 }
 
 /// Runs `work`. While it waits for a socket, `still_wanted` is asked whenever the wait is interrupted and at least
@@ -52,6 +55,31 @@ pub(crate) fn check_wanted() -> Result<()> {
 /// Raises the error of a pending interrupt, if there is one.
 pub(crate) fn check() {
     pg_sys::check_for_interrupts!();
+}
+
+/// For long work of a library that cannot let an error pass through: false once an interrupt ends the work, which must
+/// then return to [`raise_held`]. What else is asked of this process meanwhile is done.
+pub(crate) fn goes_on() -> bool {
+    // SAFETY: a flag that signal handlers set, read as it is.
+    if unsafe { (&raw const pg_sys::InterruptPending).read_volatile() } == 0 {
+        return true;
+    }
+    let held = PgTryBuilder::new(|| {
+        check();
+        None
+    })
+    .catch_others(Some)
+    .execute();
+    let is_none = held.is_none();
+    HELD.set(held);
+    is_none
+}
+
+/// Raises the interrupt that made [`goes_on`] false.
+pub(crate) fn raise_held() {
+    if let Some(held) = HELD.take() {
+        held.rethrow();
+    }
 }
 
 /// Waits until the socket is ready, something set this process's latch, or the time is over. True if the

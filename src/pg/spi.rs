@@ -1,4 +1,4 @@
-//! Statements: prepared once per backend, run under the caller's snapshot.
+//! Statements: prepared once and kept as long as they are used, run under the caller's snapshot.
 //!
 //! pgrx's own SPI takes a new snapshot per statement once the transaction has written, so one call would see
 //! several states. Here [`read`] runs under the active snapshot; [`write`](fn@write) sees what came before in
@@ -7,10 +7,9 @@
 use crate::error::{Error, Result};
 use pgrx::pg_sys;
 use pgrx::{FromDatum, IntoDatum};
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::ffi::CString;
-use std::rc::Rc;
+
+mod plans;
 
 /// An argument of a statement.
 pub(crate) struct Arg {
@@ -125,13 +124,6 @@ impl Drop for Connection {
     }
 }
 
-/// Text and argument types of a statement.
-type PlanKey = (Rc<str>, Vec<u32>);
-
-thread_local! {
-    static PLANS: RefCell<HashMap<PlanKey, pg_sys::SPIPlanPtr>> = RefCell::new(HashMap::new());
-}
-
 /// A plan that ends with the SPI connection, for statements that are put together by the caller's wishes.
 fn plan_once(sql: &str, args: &[Arg], options: i32) -> Result<pg_sys::SPIPlanPtr> {
     let text = CString::new(sql).map_err(|_| Error::internal("statement contains a NUL byte"))?;
@@ -140,22 +132,6 @@ fn plan_once(sql: &str, args: &[Arg], options: i32) -> Result<pg_sys::SPIPlanPtr
     let plan =
         unsafe { pg_sys::SPI_prepare_cursor(text.as_ptr(), oids.len() as i32, oids.as_mut_ptr(), options) };
     if plan.is_null() { Err(Error::internal("statement cannot be prepared")) } else { Ok(plan) }
-}
-
-fn plan(sql: &str, args: &[Arg]) -> Result<pg_sys::SPIPlanPtr> {
-    let key = (Rc::from(sql), args.iter().map(|a| a.oid.to_u32()).collect::<Vec<_>>());
-    if let Some(plan) = PLANS.with_borrow(|plans| plans.get(&key).copied()) {
-        return Ok(plan);
-    }
-    // One plan for all arguments: planning anew, with all policies, would cost more than running.
-    let plan = plan_once(sql, args, pg_sys::CURSOR_OPT_GENERIC_PLAN as i32)?;
-    // SAFETY: the plan was just prepared. A kept plan lives until the backend ends, and Postgres replans it when
-    // tables, policies or the role change.
-    if unsafe { pg_sys::SPI_keepplan(plan) } != 0 {
-        return Err(Error::internal("a plan cannot be kept"));
-    }
-    PLANS.with_borrow_mut(|plans| plans.insert(key, plan));
-    Ok(plan)
 }
 
 struct Mode {
@@ -170,7 +146,15 @@ fn execute<R>(
     mut each: impl FnMut(&Row) -> Result<R>,
 ) -> Result<Vec<R>> {
     let _connection = Connection::open()?;
-    let plan = if mode.keep_plan { plan(sql, &args)? } else { plan_once(sql, &args, 0)? };
+    let kept;
+    let plan = if mode.keep_plan {
+        // One plan for all arguments: planning anew, with all policies, would cost more than running.
+        let prepare = || plan_once(sql, &args, pg_sys::CURSOR_OPT_GENERIC_PLAN as i32);
+        kept = plans::kept(sql, args.iter().map(|arg| arg.oid.to_u32()).collect(), prepare)?;
+        kept.plan()
+    } else {
+        plan_once(sql, &args, 0)?
+    };
     let mut values: Vec<pg_sys::Datum> =
         args.iter().map(|a| a.datum.unwrap_or(pg_sys::Datum::from(0usize))).collect();
     let nulls: Vec<std::ffi::c_char> =

@@ -9,6 +9,7 @@ use super::segment_cache;
 use crate::attach::{self, Access};
 use crate::error::{Error, Result};
 use crate::pg::elevation::elevated;
+use crate::pg::interrupts;
 use crate::storage::{Id, chunk, segment};
 use rag_bm25::Segment;
 use std::collections::HashSet;
@@ -67,7 +68,7 @@ fn restricted(segments: &[Segment], seen: &HashSet<Id>) -> Result<Vec<Segment>> 
     }
     let mut made = Vec::new();
     for group in groups {
-        if let Some(bytes) = rag_bm25::merge(&group, &|id| seen.contains(&id))? {
+        if let Some(bytes) = rag_bm25::merge_while(&group, &|id| seen.contains(&id), interrupts::goes_on)? {
             made.push(Segment::open(bytes)?);
         }
     }

@@ -3,7 +3,7 @@
 use super::scope::Scope;
 use super::{by_row, segment_cache};
 use crate::error::{Error, Result};
-use crate::pg::transaction;
+use crate::pg::{interrupts, transaction};
 use crate::storage::segment::SegmentHeader;
 use crate::storage::{Id, is_attached, segment};
 use rag_bm25::{Language, Marker, Query, Segment};
@@ -92,7 +92,7 @@ pub(crate) fn search(
         if parsed.is_empty() {
             continue;
         }
-        let found = rag_bm25::search(group, &parsed, limit, accept)?;
+        let found = rag_bm25::search_while(group, &parsed, limit, accept, interrupts::goes_on)?;
         hits.extend(found.into_iter().map(|hit| Ranked { id: hit.id, score: hit.score }));
     }
     if segments.groups.len() > 1 {

@@ -6,7 +6,7 @@
 use crate::error::{Error, Result};
 use crate::pg::cache_file::{self, Identity};
 use crate::pg::elevation::elevated;
-use crate::pg::{database, transaction};
+use crate::pg::{database, interrupts, transaction};
 use crate::storage::Id;
 use crate::storage::segment::{self, SegmentHeader};
 use rag_bm25::Segment;
@@ -80,6 +80,7 @@ pub(crate) fn open_all(headers: &[SegmentHeader]) -> Result<Opened> {
     let mut open = Opened::default();
     let mut small: Vec<usize> = Vec::new();
     for (index, header) in headers.iter().enumerate() {
+        interrupts::check();
         if header.is_uncommitted {
             open.add(index, transaction::attempt(|| read(header)))?;
         } else if let Some(cached) = CACHE.with_borrow_mut(|cache| cache.get(header)) {

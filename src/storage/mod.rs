@@ -61,3 +61,16 @@ pub(crate) fn is_installed() -> crate::error::Result<bool> {
     )?;
     Ok(found.unwrap_or(false))
 }
+
+/// Whether a subscription writes the extension's tables: then jobs and what comes of them are another server's, and
+/// whoever worked on them here would be in the way of what comes from there.
+pub(crate) fn is_replicated() -> crate::error::Result<bool> {
+    let found = crate::pg::spi::read_one(
+        "SELECT EXISTS (SELECT FROM pg_catalog.pg_subscription_rel r JOIN pg_catalog.pg_class c ON c.oid = r.srrelid
+                        JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+                        WHERE n.nspname = 'rag')",
+        vec![],
+        |row| row.require::<bool>(1),
+    )?;
+    Ok(found.unwrap_or(false))
+}

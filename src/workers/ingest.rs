@@ -78,6 +78,12 @@ fn run(database: u32) {
         Ok(false) => return shared::worker_found_no_extension(),
         Err(error) => return report("cannot look for the extension", &error),
     }
+    match worker::transaction(storage::is_replicated) {
+        Ok(false) => {}
+        // Looked at again with each nap of the launcher.
+        Ok(true) => return shared::worker_idle(None),
+        Err(error) => return report("cannot look for subscriptions", &error),
+    }
     if let Err(error) = work_until_idle() {
         // Without a reason of a document's own: the database's trouble. The launcher tries again later. Where the
         // extension was dropped meanwhile, there is none.
@@ -87,7 +93,9 @@ fn run(database: u32) {
             _ => report("ingestion stopped", &error),
         };
     }
-    let due = match unless_locked(worker::transaction(seconds_until_due)) {
+    let due = match unless_locked(worker::transaction(|| {
+        if storage::is_replicated()? { Ok(None) } else { seconds_until_due() }
+    })) {
         Ok(Some(due)) => due.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.1, 1e6))),
         Ok(None) => Some(LOCKED_DELAY),
         Err(_) => None,
@@ -121,6 +129,10 @@ fn work_until_idle() -> Result<()> {
     while !worker::should_stop() {
         worker::reload_configuration();
         shared::look_for_work();
+        // A subscription may have come meanwhile. What is at hand is another server's now.
+        if worker::transaction(storage::is_replicated)? {
+            return Ok(());
+        }
         if work.once()? {
             idle_since = None;
             continue;

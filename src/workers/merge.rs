@@ -5,7 +5,7 @@
 
 use crate::config;
 use crate::error::{Error, Result, sqlstate_text, unless_locked};
-use crate::pg::worker;
+use crate::pg::{interrupts, worker};
 use crate::storage::segment::{self, SegmentHeader};
 use crate::storage::{Id, chunk, collection};
 use rag_bm25::{Entry, Language, Segment};
@@ -126,7 +126,7 @@ fn merge_segments(domain: Id, chosen: &[SegmentHeader]) -> Result<()> {
     }
     // Only what is merged is looked up: the cost of a small merge is not that of a large domain.
     let alive: HashSet<Id> = chunk::alive(domain, &ids)?.into_iter().collect();
-    if let Some(bytes) = rag_bm25::merge(&open, &|id| alive.contains(&id))? {
+    if let Some(bytes) = rag_bm25::merge_while(&open, &|id| alive.contains(&id), interrupts::goes_on)? {
         let merged = Segment::open(bytes.clone())?;
         segment::insert(domain, &first.language, merged.len(), &bytes)?;
     }
@@ -150,7 +150,10 @@ fn rebuild(domain: Id, chosen: &[SegmentHeader]) -> Result<()> {
     if !entries.is_empty() {
         let bytes = rag_bm25::build(
             language,
-            entries.iter().map(|(id, title, body)| Entry { id: *id, title, body }),
+            entries.iter().map(|(id, title, body)| {
+                interrupts::check();
+                Entry { id: *id, title, body }
+            }),
         )?;
         segment::insert(domain, &collection.language, entries.len() as u32, &bytes)?;
     }

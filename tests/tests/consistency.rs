@@ -7,6 +7,8 @@
 mod copies;
 #[path = "consistency/crash.rs"]
 mod crash;
+#[path = "consistency/logical.rs"]
+mod logical;
 #[path = "consistency/repair.rs"]
 mod repair;
 #[path = "consistency/rewind.rs"]

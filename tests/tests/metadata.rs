@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use rag_tests::{Database, Session, literal};
+use rag_tests::{Database, Session, literal, wait_until};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 const LETTER: &str = "Zürich, 3. März 2024\n\nDie Muster & Söhne GmbH & Co. KG hat der Beispiel AG am 01.02.2024 geschrieben, \
 dass der Vertrag FC-001-234 und das Urteil des Gerichts vorliegen. Der Vertrag gilt bis 2025-12-31. \
@@ -215,6 +216,41 @@ fn rules_can_be_tried_out() {
     ann.refuses("22023", &format!("SELECT rag_extract_metadata({text}, options => '{{\"rule\": []}}')"));
     ann.refuses("42704", &format!("SELECT rag_extract_metadata({text}, collection => 'nowhere')"));
     ann.refuses("22004", "SELECT rag_extract_metadata(NULL)");
+}
+
+#[test]
+fn a_slow_pattern_is_cancelled_and_terminated_and_gives_up_by_itself() {
+    let database = Database::new("slowpattern");
+    let mut ann = database.user("ann");
+    // Each search looks as far ahead as it is let, with hundreds of states.
+    let mut admin = database.admin();
+    // Digests are as good as chance, and the same each time.
+    admin.run("CREATE TABLE text AS SELECT string_agg(translate(md5(n::text), '0123456789abcdef', 'aaaaaaaabbbbbbbb'), '') AS text FROM generate_series(1, 8000) n");
+    admin.run("GRANT SELECT ON text TO PUBLIC");
+    let slow = "rag_extract_metadata((SELECT text FROM text), options => \
+        '{\"rules\": [{\"key\": \"k\", \"pattern\": \"(?:[ab]*a[ab]{500}c)|b\", \"multiple\": true}]}')";
+    ann.run("SET statement_timeout = '300ms'");
+    ann.refuses("57014", &format!("SELECT {slow}"));
+    ann.run("RESET statement_timeout");
+    let found = ann.json(&format!("SELECT {slow}"));
+    assert_eq!((&found["k"], &found["extraction_incomplete"]), (&json!(["b"]), &json!(true)));
+
+    let bob = database.role("bob");
+    for (function, sqlstate) in [("pg_cancel_backend", "57014"), ("pg_terminate_backend", "57P01")] {
+        let mut session = database.connect(&bob);
+        let pid = session.pid();
+        let running = std::thread::spawn({
+            let sql = format!("SELECT count({slow}) FROM generate_series(1, 1000)");
+            move || session.refuses(sqlstate, &sql)
+        });
+        let is_active =
+            format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND state = 'active'");
+        wait_until("the pattern is being looked for", Duration::from_secs(60), || {
+            admin.count(&is_active) == 1
+        });
+        admin.run(&format!("SELECT {function}({pid})"));
+        running.join().unwrap();
+    }
 }
 
 #[test]

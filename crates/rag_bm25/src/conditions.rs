@@ -69,6 +69,7 @@ pub(crate) fn collect(
         sources.clear();
     }
     while let Some((first, _)) = sources.iter().filter_map(|source| source.list.current()).min() {
+        plan.check()?;
         let end = first.saturating_add(WINDOW as u32);
         for source in &mut sources {
             while let Some((entry, frequency)) = source.list.current().filter(|(entry, _)| *entry < end) {

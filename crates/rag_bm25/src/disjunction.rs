@@ -153,7 +153,7 @@ pub(crate) fn collect(
         let average = plan.norms.averages[found.field];
         cursors.push(Cursor { postings, at: 0, field, weight, average, bound: weight.bound() });
     }
-    walk(plan, segment, &mut cursors, total, scratch, top);
+    walk(plan, segment, &mut cursors, total, scratch, top)?;
     scratch.postings.extend(cursors.into_iter().map(|cursor| cursor.postings));
     Ok(())
 }
@@ -187,17 +187,18 @@ fn walk(
     total: Points,
     scratch: &mut Scratch,
     top: &mut Top<'_>,
-) {
+) -> Result<(), Error> {
     // The first `weak` lists together cannot reach the threshold.
     let (mut weak, mut weak_bound) = (0, 0);
     loop {
+        plan.check()?;
         while weak < cursors.len() && weak_bound + cursors[weak].bound < top.threshold() {
             weak_bound += cursors[weak].bound;
             weak += 1;
         }
         let (weaker, stronger) = cursors.split_at_mut(weak);
         let Some(first) = stronger.iter().map(Cursor::entry).min().filter(|entry| *entry < u32::MAX) else {
-            return;
+            return Ok(());
         };
         let end = first.saturating_add(WINDOW as u32);
         for cursor in &mut *stronger {

@@ -33,6 +33,9 @@ pub enum Error {
         /// The language of the query, or of the first segment.
         expected: Language,
     },
+    /// Whoever waits wants no more of it.
+    #[error("keyword index: interrupted")]
+    Interrupted,
     /// More entries than one segment can hold, or tantivy refused.
     #[error("keyword index: {0}")]
     Tantivy(#[from] tantivy::TantivyError),

@@ -57,6 +57,11 @@ pub(crate) fn schema() -> Schema {
     builder.build()
 }
 
+/// Nothing is stored, and what compresses it must not start a thread for that: a process of Postgres has one.
+pub(crate) fn settings() -> IndexSettings {
+    IndexSettings { docstore_compress_dedicated_thread: false, ..IndexSettings::default() }
+}
+
 /// How many terms the last text of each field gave.
 #[derive(Clone, Default)]
 pub(crate) struct TermCounts([Arc<AtomicU32>; FIELDS]);
@@ -146,7 +151,7 @@ impl Shared {
         let shared = SHARED.get_or_init(|| {
             let files = Arc::new(Mutex::new(Files::new()));
             let directory = BlobDirectory { memory: RamDirectory::create(), files: Arc::clone(&files) };
-            match Index::create(directory, schema(), IndexSettings::default()) {
+            match Index::create(directory, schema(), settings()) {
                 Ok(index) => Ok(Shared { index, files }),
                 Err(error) => Err(error.to_string()),
             }

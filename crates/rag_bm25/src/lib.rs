@@ -17,6 +17,7 @@
 //! | `writer`, `merge`, `segment` | build, merge and open blobs |
 //! | `statistics`, `weight`, `plan` | what a query's terms weigh over the segments given |
 //! | `disjunction`, `conditions`, `phrase`, `top` | finding the best entries |
+//! | `interrupt` | ending work that takes long |
 
 mod language;
 
@@ -28,6 +29,7 @@ mod query;
 mod bundle;
 mod error;
 mod index;
+mod interrupt;
 
 mod merge;
 mod segment;
@@ -46,10 +48,11 @@ mod top;
 pub use analyser::ANALYSER_VERSION;
 pub use bundle::FORMAT_VERSION;
 pub use error::Error;
+pub use interrupt::GoesOn;
 pub use language::Language;
-pub use merge::merge;
+pub use merge::{merge, merge_while};
 pub use query::{MAX_TERMS, Marker, Query};
-pub use search::{Hit, search};
+pub use search::{Hit, search, search_while};
 pub use segment::Segment;
 pub use statistics::{Statistics, statistics};
 pub use tantivy::directory::OwnedBytes;

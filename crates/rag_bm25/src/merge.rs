@@ -2,13 +2,17 @@
 
 use std::collections::HashSet;
 
+use tantivy::BitSet;
 use tantivy::directory::{OwnedBytes, RamDirectory};
 use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
 use tantivy::indexer::merge_filtered_segments;
-use tantivy::{BitSet, IndexSettings};
 
 use crate::bundle::{self, Contents};
+use crate::interrupt::{GoesOn, Interruptible, check};
 use crate::{Error, Segment, index};
+
+/// Entries between two questions whether to go on.
+const ENTRIES_AT_ONCE: u32 = 4096;
 
 /// Makes one blob of the entries for which `alive` is true, in the order of the segments. It scores
 /// bit-identically to a segment built from those entries. `None` when none is alive.
@@ -19,6 +23,18 @@ use crate::{Error, Segment, index};
 /// # Errors
 /// [`Error::LanguageMismatch`] and [`Error::AnalyserVersion`] when the segments differ in these.
 pub fn merge(segments: &[Segment], alive: &dyn Fn(u128) -> bool) -> Result<Option<Vec<u8>>, Error> {
+    merge_while(segments, alive, || true)
+}
+
+/// [`merge`] that somebody may end.
+///
+/// # Errors
+/// Those of [`merge`], and [`Error::Interrupted`] once `goes_on` says no.
+pub fn merge_while(
+    segments: &[Segment],
+    alive: &dyn Fn(u128) -> bool,
+    goes_on: GoesOn,
+) -> Result<Option<Vec<u8>>, Error> {
     let Some(first) = segments.first() else { return Ok(None) };
     let (language, analyser_version) = (first.language(), first.analyser_version());
     let mut contents = Contents { analyser_version, language, ids: Vec::new(), lengths: Vec::new() };
@@ -36,7 +52,10 @@ pub fn merge(segments: &[Segment], alive: &dyn Fn(u128) -> bool) -> Result<Optio
             });
         }
         let mut kept = BitSet::with_max_value(segment.len());
-        for (entry, id) in (0..).zip(segment.ids()) {
+        for (entry, id) in (0_u32..).zip(segment.ids()) {
+            if entry.is_multiple_of(ENTRIES_AT_ONCE) {
+                check(goes_on)?;
+            }
             if seen.insert(id) && alive(id) {
                 kept.insert(entry);
                 contents.ids.push(id);
@@ -54,9 +73,13 @@ pub fn merge(segments: &[Segment], alive: &dyn Fn(u128) -> bool) -> Result<Optio
     if contents.ids.is_empty() {
         return Ok(None);
     }
-    let directory = RamDirectory::create();
+    let directory = Interruptible { memory: RamDirectory::create(), goes_on };
     let sources: Vec<_> = mounted.iter().map(|mounted| mounted.segment().clone()).collect();
-    let index = merge_filtered_segments(&sources, IndexSettings::default(), filters, directory.clone())?;
-    let files = index::files_of(&index, &directory)?;
+    let merged = merge_filtered_segments(&sources, index::settings(), filters, directory.clone());
+    if merged.is_err() {
+        // What tantivy says of a file that it could not write is not why.
+        check(goes_on)?;
+    }
+    let files = index::files_of(&merged?, &directory.memory)?;
     Ok(Some(bundle::write(&contents, &files)))
 }

@@ -7,6 +7,9 @@ use tantivy::{DocSet, TERMINATED};
 use crate::Error;
 use crate::plan::{Found, Plan};
 
+/// Entries looked at between two questions whether to go on.
+const STEPS_AT_ONCE: u32 = 1024;
+
 /// The entries of a segment that have a phrase in a field, in rising order, and how often each has it.
 pub(crate) fn occurrences(
     plan: &Plan<'_>,
@@ -35,7 +38,12 @@ pub(crate) fn occurrences(
     let (mut starts, mut positions) = (Vec::new(), Vec::new());
     let Some(((leader, leader_offset), followers)) = lists.split_first_mut() else { return Ok(result) };
     let mut entry = leader.doc();
+    let mut steps = 0_u32;
     while entry != TERMINATED {
+        if steps.is_multiple_of(STEPS_AT_ONCE) {
+            plan.check()?;
+        }
+        steps = steps.wrapping_add(1);
         match meet(entry, followers) {
             Meeting::At => {
                 let count = count((leader, *leader_offset), followers, &mut starts, &mut positions);

@@ -3,6 +3,7 @@
 use tantivy::postings::TermInfo;
 
 use crate::index::{BODY, FIELDS, TITLE};
+use crate::interrupt::{GoesOn, check};
 use crate::statistics::statistics;
 use crate::weight::{Norms, Weight};
 use crate::{Error, Query, Segment};
@@ -12,6 +13,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) query: &'a Query,
     pub(crate) segments: &'a [Segment],
     pub(crate) norms: Norms,
+    /// Asked for each segment and each window of entries.
+    pub(crate) goes_on: GoesOn,
     /// Terms found, by segment; those of segment `s` are `found[starts[s]..starts[s + 1]]`.
     found: Vec<Found>,
     starts: Vec<usize>,
@@ -29,11 +32,12 @@ pub(crate) struct Found {
 
 impl<'a> Plan<'a> {
     /// Looks the terms up. Cost is segments × terms.
-    pub(crate) fn new(segments: &'a [Segment], query: &'a Query) -> Result<Plan<'a>, Error> {
+    pub(crate) fn new(segments: &'a [Segment], query: &'a Query, goes_on: GoesOn) -> Result<Plan<'a>, Error> {
         let mut found = Vec::new();
         let mut starts = Vec::with_capacity(segments.len() + 1);
         let mut frequencies = vec![[0; FIELDS]; query.terms.len()];
         for segment in segments {
+            check(goes_on)?;
             if segment.language() != query.language {
                 return Err(Error::LanguageMismatch { found: segment.language(), expected: query.language });
             }
@@ -48,7 +52,13 @@ impl<'a> Plan<'a> {
             }
         }
         starts.push(found.len());
-        Ok(Plan { query, segments, norms: Norms::new(&statistics(segments)), found, starts, frequencies })
+        let norms = Norms::new(&statistics(segments));
+        Ok(Plan { query, segments, norms, goes_on, found, starts, frequencies })
+    }
+
+    /// An error once somebody wants the search to end.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        check(self.goes_on)
     }
 
     /// The terms that a segment has.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::conditions;
 use crate::disjunction::{self, Scratch};
+use crate::interrupt::GoesOn;
 use crate::plan::Plan;
 use crate::top::Top;
 use crate::{Error, Query, Segment};
@@ -33,10 +34,24 @@ pub fn search(
     limit: usize,
     accept: Option<&dyn Fn(u128) -> bool>,
 ) -> Result<Vec<Hit>, Error> {
+    search_while(segments, query, limit, accept, || true)
+}
+
+/// [`search`] that somebody may end.
+///
+/// # Errors
+/// Those of [`search`], and [`Error::Interrupted`] once `goes_on` says no.
+pub fn search_while(
+    segments: &[Segment],
+    query: &Query,
+    limit: usize,
+    accept: Option<&dyn Fn(u128) -> bool>,
+    goes_on: GoesOn,
+) -> Result<Vec<Hit>, Error> {
     if query.is_empty() || limit == 0 {
         return Ok(Vec::new());
     }
-    let plan = Plan::new(segments, query)?;
+    let plan = Plan::new(segments, query, goes_on)?;
     let mut places = limit;
     loop {
         let (mut hits, is_full) = best(&plan, places, accept)?;

@@ -32,6 +32,7 @@ pub fn build<'a>(language: Language, entries: impl IntoIterator<Item = Entry<'a>
     let counts = TermCounts::default();
     let mut writer = Index::builder()
         .schema(index::schema())
+        .settings(index::settings())
         .tokenizers(index::tokenizers(language, &counts))
         .single_segment_index_writer::<TantivyDocument>(directory.clone(), FIRST_TABLE_BYTES)?;
     let mut contents =

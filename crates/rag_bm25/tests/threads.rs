@@ -1,7 +1,7 @@
 //! No call starts a thread. A binary of its own, because the test harness runs others beside it.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use rag_bm25::{Entry, Language, Query, Segment, build, merge, search};
+use rag_bm25::{Entry, Language, Query, Segment, build, merge, merge_while, search};
 
 #[test]
 fn no_call_starts_a_thread() {
@@ -20,4 +20,10 @@ fn no_call_starts_a_thread() {
     let hits = search(&[merged], &Query::parse("entry +many", Language::English), 10, None).unwrap();
     assert_eq!(hits.len(), 10);
     assert_eq!(threads(), before);
+    // Nor one that has ended when the call returns: whoever is asked is asked by this one.
+    fn goes_on() -> bool {
+        assert_eq!(std::thread::current().name(), Some("no_call_starts_a_thread"));
+        true
+    }
+    assert!(merge_while(&parts, &|_| true, goes_on).unwrap().is_some());
 }

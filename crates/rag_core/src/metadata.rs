@@ -9,6 +9,7 @@ pub mod rule;
 
 mod date;
 mod name;
+mod pattern;
 
 use crate::filter::Scalar;
 use serde_json::{Map, Value};

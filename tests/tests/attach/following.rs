@@ -50,6 +50,37 @@ fn rows_become_documents_and_changes_follow() {
     assert_eq!(ann.count("SELECT count(*) FROM pg_trigger WHERE tgrelid = 'notes'::regclass"), 0);
 }
 
+#[test]
+fn a_session_keeps_the_plans_of_the_last_tables_alone() {
+    let database = Database::new("plansoftables");
+    let mut ann = author(&database);
+    ann.run(
+        "DO $$ BEGIN FOR n IN 1..150 LOOP
+            EXECUTE format('CREATE TABLE t%s (id int PRIMARY KEY, body text)', n);
+            EXECUTE format('ALTER TABLE t%s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', n);
+            EXECUTE format('CREATE POLICY all_rows ON t%s USING (id > 0)', n);
+            EXECUTE format('INSERT INTO t%s VALUES (1, ''A word of table %s.'')', n, n);
+            EXECUTE format('SELECT rag_attach(''t%s'')', n);
+         END LOOP; END $$",
+    );
+    ann.settle();
+    database.admin().run(&format!("GRANT pg_read_all_stats TO {}", database.role_name("ann")));
+    let kept = "SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'SPI Plan'";
+    let mut searching = database.connect(&database.role_name("ann"));
+    let mut most = 0;
+    for n in 1..=150 {
+        assert_eq!(
+            searching.count(&format!("SELECT count(*) FROM rag_search('word', 10, collection => 't{n}')")),
+            1
+        );
+        most = most.max(searching.count(kept));
+    }
+    assert!(most <= MOST_PLANS, "{most} plans");
+}
+
+/// Those that are kept, and a few of Postgres' own.
+const MOST_PLANS: i64 = 150;
+
 /// A role that may create tables, connected.
 fn author(database: &Database<'_>) -> Session {
     let ann = database.role("ann");

@@ -56,8 +56,8 @@ impl RuleSet {
 
     /// The metadata of a document: a JSON object.
     ///
-    /// `goes_on` is asked before each rule; once it says no, the remaining rules are left out and the key
-    /// `extraction_incomplete` is true.
+    /// `goes_on` is asked before each rule and before each search for a pattern; once it says no, what is left is left
+    /// out and the key `extraction_incomplete` is true.
     pub fn extract(&self, subject: &Subject<'_>, goes_on: &mut dyn FnMut() -> bool) -> Map<String, Value> {
         let mut found = facts(subject);
         let language = found.get("language").and_then(Value::as_str).map(str::to_owned);
@@ -65,12 +65,16 @@ impl RuleSet {
         let file_name = subject.uri.and_then(file_name);
         let mut lower: HashMap<Source, String> = HashMap::new();
         let mut by_rules: Map<String, Value> = Map::new();
+        let mut stopped = false;
+        let mut goes_on = || {
+            stopped = stopped || !goes_on();
+            !stopped
+        };
         for rule in &self.rules {
             if !rule.multiple && by_rules.contains_key(&rule.key) {
                 continue;
             }
             if !goes_on() {
-                by_rules.insert("extraction_incomplete".into(), true.into());
                 break;
             }
             let looked_at = match rule.source {
@@ -82,11 +86,14 @@ impl RuleSet {
             let Some(looked_at) = looked_at else { continue };
             let values = if rule.reads_lower_case() {
                 let lower = lower.entry(rule.source).or_insert_with(|| looked_at.to_lowercase());
-                rule.values(lower, language.as_deref())
+                rule.values(lower, language.as_deref(), &mut goes_on)
             } else {
-                rule.values(looked_at, language.as_deref())
+                rule.values(looked_at, language.as_deref(), &mut goes_on)
             };
             add(&mut by_rules, rule, values);
+        }
+        if stopped {
+            by_rules.insert("extraction_incomplete".into(), true.into());
         }
         found.extend(by_rules);
         found

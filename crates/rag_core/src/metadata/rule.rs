@@ -1,20 +1,14 @@
 //! One rule for metadata: what a user writes, what of it is refused, and what it finds in a text.
 //!
-//! Patterns are those of the `regex` crate: no look-around and no back-references, and so no backtracking. Which
-//! rules apply to a document, and how their findings become one object, is left to [`super::extract`].
+//! How a pattern is looked for is left to [`super::pattern`]; which rules apply to a document, and how their findings
+//! become one object, to [`super::extract`].
 
+use super::pattern::Pattern;
 use super::{MAX_INDEXED_CHARS, date, moment, name};
 use crate::option::{OptionError, quoted};
 use aho_corasick::AhoCorasick;
-use regex::{Captures, Regex, RegexBuilder};
 use serde::Deserialize;
 use serde_json::Value;
-
-/// Most characters of a rule's pattern.
-pub const MAX_PATTERN_CHARS: usize = 1_000;
-
-/// Most bytes of a compiled pattern: what a match may cost per character of text grows with it.
-pub const MAX_COMPILED_BYTES: usize = 256 * 1024;
 
 /// Most words of a keyword rule.
 pub const MAX_WORDS: usize = 300;
@@ -80,7 +74,7 @@ pub(super) enum Source {
 
 #[derive(Debug)]
 enum Finder {
-    Pattern { regex: Regex, template: Option<String> },
+    Pattern { pattern: Pattern, template: Option<String> },
     Keyword { words: Vec<Keyword>, automaton: AhoCorasick, minimum: usize, value: String },
     Date,
     Company,
@@ -160,12 +154,18 @@ impl Rule {
     }
 
     /// The values in a text, each once, in its order; only the first unless the rule is `multiple`.
-    pub(super) fn values(&self, text: &str, language: Option<&str>) -> Vec<Value> {
+    /// `goes_on` is asked between the matches of a pattern; once it says no, what was found until then is all.
+    pub(super) fn values(
+        &self,
+        text: &str,
+        language: Option<&str>,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Vec<Value> {
         let limit = if self.multiple { MAX_VALUES } else { 1 };
         let in_name = matches!(self.source, Source::Uri | Source::FileName);
         let found: Vec<String> = match &self.finder {
-            Finder::Pattern { regex, template } => {
-                return self.matched(regex, template.as_deref(), text, limit);
+            Finder::Pattern { pattern, template } => {
+                return self.matched(pattern, template.as_deref(), text, limit, goes_on);
             }
             Finder::Keyword { words, automaton, minimum, value } => {
                 let enough = occurs_at_least(words, automaton, text, *minimum);
@@ -178,10 +178,17 @@ impl Rule {
         found.iter().filter_map(|text| self.value(text)).collect()
     }
 
-    fn matched(&self, regex: &Regex, template: Option<&str>, text: &str, limit: usize) -> Vec<Value> {
+    fn matched(
+        &self,
+        pattern: &Pattern,
+        template: Option<&str>,
+        text: &str,
+        limit: usize,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Vec<Value> {
         let mut values = Vec::new();
-        for captures in regex.captures_iter(text).take(MAX_MATCHES) {
-            let Some(value) = self.value(&matched_text(&captures, template)) else { continue };
+        for found in pattern.matches(text, template, goes_on).take(MAX_MATCHES) {
+            let Some(value) = self.value(&found) else { continue };
             if !values.contains(&value) {
                 values.push(value);
                 if values.len() == limit {
@@ -219,50 +226,11 @@ impl Rule {
     }
 }
 
-/// The template filled in, or the group `value`, or the first group, or the whole match.
-fn matched_text(captures: &Captures<'_>, template: Option<&str>) -> String {
-    if let Some(template) = template {
-        let mut filled = String::new();
-        captures.expand(template, &mut filled);
-        return filled;
-    }
-    let group = captures.name("value").or_else(|| captures.get(1)).or_else(|| captures.get(0));
-    group.map_or_else(String::new, |group| group.as_str().to_owned())
-}
-
 fn pattern(definition: &RuleDefinition) -> Result<Finder, OptionError> {
     let Some(pattern) = definition.pattern.as_deref().filter(|pattern| !pattern.is_empty()) else {
         return Err(OptionError::invalid("a metadata rule of kind \"pattern\" needs a pattern"));
     };
-    let chars = pattern.chars().count();
-    if chars > MAX_PATTERN_CHARS {
-        return Err(OptionError::limit_exceeded(format!(
-            "pattern has {chars} characters, more than {MAX_PATTERN_CHARS}"
-        )));
-    }
-    let compiled = RegexBuilder::new(pattern)
-        .size_limit(MAX_COMPILED_BYTES)
-        .dfa_size_limit(4 * MAX_COMPILED_BYTES)
-        .nest_limit(50)
-        .build();
-    let regex = compiled.map_err(|error| match error {
-        regex::Error::CompiledTooBig(limit) => {
-            OptionError::limit_exceeded(format!("pattern {} needs more than {limit} bytes", quoted(pattern)))
-                .with_hint("Use fewer repetitions, or [a-z] and (?-u:\\w) instead of Unicode classes.")
-        }
-        other => {
-            let reason = other.to_string();
-            let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            OptionError::invalid(format!("pattern {} is not a regular expression", quoted(pattern)))
-                .with_detail(reason)
-                .with_hint("The syntax is that of Rust's regex crate: no look-around, no back-references.")
-        }
-    })?;
-    if regex.is_match("") {
-        return Err(OptionError::invalid(format!("pattern {} matches the empty text", quoted(pattern)))
-            .with_hint("Make at least one character required."));
-    }
-    Ok(Finder::Pattern { regex, template: definition.value.clone() })
+    Ok(Finder::Pattern { pattern: Pattern::compile(pattern)?, template: definition.value.clone() })
 }
 
 fn keywords(definition: &RuleDefinition) -> Result<Finder, OptionError> {

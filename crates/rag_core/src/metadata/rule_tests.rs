@@ -13,7 +13,7 @@ fn rule(definition: Value) -> Rule {
 fn check(definition: Value, text: &str, expected: Value) {
     let rule = rule(definition.clone());
     let text = if rule.reads_lower_case() { text.to_lowercase() } else { text.to_owned() };
-    assert_eq!(Value::from(rule.values(&text, Some("en"))), expected, "{definition}");
+    assert_eq!(Value::from(rule.values(&text, Some("en"), &mut || true)), expected, "{definition}");
 }
 
 #[track_caller]
