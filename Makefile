@@ -10,7 +10,7 @@
 SHELL := bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo up down psql install build models deps test test-all smoke check fmt clippy lint tidy bench bench-parse bench-quality fuzz clean distclean
+.PHONY: help demo up down psql install build models deps test test-all smoke soak check fmt clippy lint tidy bench bench-parse bench-quality fuzz clean distclean
 .SILENT:
 
 help: ## list the targets
@@ -53,6 +53,9 @@ test-all: test ## and a smoke test on PostgreSQL 15, 16, 17 and 18
 
 smoke: deps models ## a smoke test on the oldest and the newest Postgres (MAJORS='15 16')
 	scripts/test.sh smoke $(or $(MAJORS),15 18)
+
+soak: all-models install ## the random suites for hours: a table of what was run (SOAK_…: see scripts/soak.sh)
+	scripts/soak.sh
 
 check: fmt clippy lint tidy ## formatting, lints, layout rules and the crates' tests
 	scripts/fetch-models.sh --all

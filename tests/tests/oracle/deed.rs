@@ -203,6 +203,7 @@ pub(super) fn rename(world: &mut World, role: usize) -> Vec<Action> {
     for principal in stored.filter(|p| p.text == format!("role:{old}")) {
         principal.text = format!("role:{new}");
     }
+    // The record of a policy has its roles by name.
     let mut sql = format!("ALTER ROLE {old} RENAME TO {new}; SELECT rag_enable('{new}')");
     for policy in world.policies.iter().filter(|p| p.role == Some(role)) {
         sql += &format!("; SELECT rag_record_policy('rag.{}', '{}')", policy.table, policy_name(policy));

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Runs the suites that draw what they do at random for much longer than `make test` does, and prints a table of what was
+# run, by which seeds, and how it ended, on stdout. What the tests print stands in $RAG_HOME/soak.
+#
+#   SOAK_WORLDS=1000       worlds of the rights' oracle
+#   SOAK_KILLS=1000        kills of the fault suite
+#   SOAK_LINES=20          lines beside each hostile neighbour
+#   SOAK_SIDE_CHANNELS=10  seeds of the side channels
+#   SOAK_SEED=N            the first seed (default: from the clock)
+. "$(dirname "$0")/prelude.sh"
+
+seed=${SOAK_SEED:-$(date +%s)}
+logs=$RAG_HOME/soak
+mkdir -p "$logs"
+failed=0
+
+# run SUITE SEED WHAT TEST [FILTER]: one run of a test file, and its line of the table.
+run() {
+  local log=$logs/$1-$2.log started=$SECONDS outcome=passed figures
+  say "soak: $1, seed $2"
+  RAG_TEST_SEED=$2 nice "$ROOT/scripts/cargo.sh" test --package rag_tests --test "$4" -- ${5:+"$5"} --nocapture \
+    >"$log" 2>&1 || { outcome=FAILED; failed=1; }
+  figures=$(sed -n "s/^\($1: .*\)/\1/p" "$log" | grep -v RAG_TEST_SEED | sed "s/^$1: //" | paste -sd ';' | sed 's/;/; /g') || true
+  printf '| %s | %s | %s | %s s | %s | %s |\n' "$1" "$2" "$3" $((SECONDS - started)) "$outcome" "$figures"
+}
+
+printf '| suite | seed | asked for | took | | figures |\n|---|---|---|---|---|---|\n'
+export RAG_TEST_WORLDS=${SOAK_WORLDS:-1000} RAG_TEST_KILLS=${SOAK_KILLS:-1000} RAG_TEST_LINES=${SOAK_LINES:-20}
+run oracle "$seed" "$RAG_TEST_WORLDS worlds" oracle
+run faults "$seed" "$RAG_TEST_KILLS kills" faults
+run neighbours "$seed" "$RAG_TEST_LINES lines" neighbours
+for n in $(seq 0 $((${SOAK_SIDE_CHANNELS:-10} - 1))); do
+  run side_channels $((seed + n)) "60 conditions, twice" isolation side_channels
+done
+exit $failed
