@@ -6,7 +6,7 @@ use crate::config;
 use crate::error::{Error, Result};
 use crate::ingest::{process, target};
 use crate::pg::ErrorReport;
-use crate::pg::{elevation, interrupts, principal, server_file, transaction};
+use crate::pg::{elevation, interrupts, principal, server, server_file, transaction};
 use crate::search::scope::Scope;
 use crate::storage::document::NewDocument;
 use crate::storage::job::Steered;
@@ -120,7 +120,11 @@ fn store(
 /// What triggers call under `rag_ext.sync`; see `rag.document_after_insert()`.
 #[pg_extern(sql = false)]
 fn process_documents(document_ids: Option<Vec<pgrx::Uuid>>) -> std::result::Result<(), ErrorReport> {
-    call(|| document_ids.unwrap_or_default().into_iter().try_for_each(|document| process_now(id(document))))
+    call(|| {
+        // Whoever has set it for all sessions: background work is done in turn.
+        let of_client = document_ids.filter(|_| server::is_client());
+        of_client.unwrap_or_default().into_iter().try_for_each(|document| process_now(id(document)))
+    })
 }
 
 /// Processes a document in the caller's transaction.
