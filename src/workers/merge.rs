@@ -83,17 +83,22 @@ fn try_merge(domain: Id, has_deleted: bool) -> Result<bool> {
         if segment::is_merge_put_off(domain)? {
             return Ok(false);
         }
-        // Before the living are read: what is deleted from here on is counted for the next merge.
+        // Before segments and the living are read: what is deleted from here on is counted for the next merge.
+        if has_deleted {
+            segment::delete_tombstones(domain)?;
+        }
         let headers = segment::lock_for_merge(domain)?;
+        // What is deleted of segments that somebody else holds stays counted.
+        if has_deleted && found.iter().any(|f| headers.iter().all(|h| h.id != f.id)) {
+            let code = pgrx::PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE;
+            return Err(Error::new(code, "keyword segments of the domain are locked"));
+        }
         let outdated = headers.iter().any(outdated);
         let chosen = if outdated || has_deleted { headers.clone() } else { full_tiers(&headers) };
         if chosen.is_empty() {
             return Ok(false);
         }
         worker::set_activity("rag_ext: merging keyword segments");
-        if has_deleted {
-            segment::delete_tombstones(domain)?;
-        }
         if outdated {
             rebuild(domain, &chosen)?;
         } else {

@@ -2,7 +2,7 @@
 
 use crate::guardian::Guardian;
 use crate::poll::{eventually, wait_until};
-use crate::process::{Process, processes_below};
+use crate::process::{Process, processes_below, processes_within};
 use crate::{Database, Installation, Session};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{File, OpenOptions};
@@ -214,6 +214,8 @@ impl Cluster {
         let tree = self.processes();
         self.end_server(Signal::KILL);
         wait_until_gone(&tree);
+        // Whom it let in since the tree was read.
+        wait_until_gone(&processes_within(&self.data));
     }
 
     /// The server's processes: postmaster, backends, workers, engine.

@@ -2,6 +2,7 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashMap;
+use std::path::Path;
 
 /// A process, told apart from a later one with the same id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,4 +82,12 @@ pub fn processes_below(root: i32) -> Vec<Process> {
         next += 1;
     }
     found
+}
+
+/// Processes that work in a folder.
+pub(crate) fn processes_within(folder: &Path) -> Vec<Process> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let within =
+        all.filter(|entry| std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == folder));
+    within.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(Process::find).collect()
 }

@@ -208,7 +208,15 @@ fn compare(session: &mut Session, ledger: &mut Ledger) {
         texts.sort();
         assert_eq!(found.iter().collect::<Vec<_>>(), texts, "{mode}");
     }
-    let unsound = session.rows("SELECT kind, problem FROM rag_verify()");
-    assert!(unsound.is_empty(), "{unsound:?}");
+    // Merges go on meanwhile; what is wrong stays so.
+    let mut unsound = Vec::new();
+    wait_until("rag_verify has nothing to report", LIMIT, || {
+        let found = session.rows("SELECT kind, problem FROM rag_verify()");
+        if found != unsound && !found.is_empty() {
+            eprintln!("found for a while, or for good: {found:?}");
+        }
+        unsound = found;
+        unsound.is_empty()
+    });
     ledger.compare(&stored);
 }
