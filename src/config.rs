@@ -109,7 +109,7 @@ settings! {
         "Above it the HNSW index is used, and exact search again if it returns too few rows.";
     ENGINE_TIMEOUT "engine_timeout" integer(60_000, 1..=3_600_000, Unit::Milliseconds) User Everyone
         "Longest wait for one interactive request to the engine."
-        "Requests for completions wait for rag_ext.llm_timeout and its retries instead.";
+        "Requests for completions wait for rag_ext.llm_timeout and its retries instead. An engine that says nothing at all for 5 s, as one that is stopped, counts as down.";
 
     INGEST_WORKERS "ingest_workers" integer(2, 0..=16, Unit::Count) Reload Everyone
         "Most background workers that ingest documents, per database."

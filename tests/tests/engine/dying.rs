@@ -217,3 +217,19 @@ fn the_engine_is_the_first_to_go_when_memory_runs_out_and_tells_nobody_its_secre
         .collect();
     assert!(sockets.len() <= 1, "{sockets:?}");
 }
+
+#[test]
+fn an_engine_that_is_stopped_is_told_from_a_slow_one() {
+    let cluster = Cluster::builder("stopped").start();
+    let database = cluster.database("stopped");
+    let mut ann = database.user("ann");
+    let engine = cluster.running_engine();
+    engine.signal(Signal::STOP);
+    let failure = ann.error("SELECT rag_embed('anybody there?')");
+    engine.signal(Signal::CONT);
+    assert_eq!(failure.code, "58000", "{failure}");
+    assert!(failure.message.contains("has said nothing for 5 s"), "{failure}");
+    wait_until("the engine answers again", LIMIT, || {
+        ann.try_rows("SELECT rag_embed('anybody there?')").is_ok()
+    });
+}
