@@ -109,7 +109,7 @@ settings! {
         "Above it the HNSW index is used, and exact search again if it returns too few rows.";
     ENGINE_TIMEOUT "engine_timeout" integer(60_000, 1..=3_600_000, Unit::Milliseconds) User Everyone
         "Longest wait for one interactive request to the engine."
-        "Generated answers have rag_ext.llm_deadline instead.";
+        "Generated answers have rag_ext.llm_deadline instead. An engine that says nothing at all for 5 s, as one that is stopped, counts as down.";
 
     SYNC "sync" switch(false) User Everyone
         "Processes documents in the transaction that writes them."

@@ -46,8 +46,10 @@ impl Connection {
         let mut connection = Self { stream };
         let hello = rag_wire::encode(&Hello { protocol: PROTOCOL_VERSION })
             .map_err(|error| Lost::Failed(Error::internal(error.to_string())))?;
-        let deadline = deadline.min(Instant::now() + GREETING);
-        let welcome: Welcome = connection.exchange(&hello, deadline)?;
+        let patience = Instant::now() + GREETING;
+        let greeted = connection.exchange(&hello, deadline.min(patience));
+        let welcome: Welcome =
+            greeted.map_err(|lost| if is_over(patience, deadline) { silent() } else { lost })?;
         if welcome.protocol == PROTOCOL_VERSION {
             return Ok(connection);
         }
@@ -128,6 +130,21 @@ impl Connection {
         interrupts::wait_for_socket(self.stream.as_fd(), readiness, left);
         interrupts::check_wanted().map_err(Lost::Failed)
     }
+}
+
+/// Whether the wait for the greeting is over, and not that for the whole request.
+fn is_over(patience: Instant, deadline: Instant) -> bool {
+    let now = Instant::now();
+    now >= patience && now < deadline
+}
+
+fn silent() -> Lost {
+    let message = format!("the engine has said nothing for {} s", GREETING.as_secs());
+    Lost::Failed(
+        Error::engine_down(message)
+            .detail("Its process is there and takes connections, but does not run.")
+            .hint("See whether it is stopped (SIGSTOP) or the machine overloaded; if its process is killed, another one starts."),
+    )
 }
 
 fn closed(error: io::Error) -> Lost {

@@ -235,3 +235,19 @@ fn an_engine_that_stands_still_costs_no_more_than_its_time_out() {
     engine.signal(Signal::CONT);
     assert!(waited < std::time::Duration::from_secs(5), "{waited:?} for two calls of 100 ms");
 }
+
+#[test]
+fn an_engine_that_is_stopped_is_told_from_a_slow_one() {
+    let cluster = Cluster::builder("stopped").start();
+    let database = cluster.database("stopped");
+    let mut ann = database.user("ann");
+    let engine = cluster.running_engine();
+    engine.signal(Signal::STOP);
+    let failure = ann.error("SELECT rag_embed('anybody there?')");
+    engine.signal(Signal::CONT);
+    assert_eq!(failure.code, "58000", "{failure}");
+    assert!(failure.message.contains("has said nothing for 5 s"), "{failure}");
+    wait_until("the engine answers again", LIMIT, || {
+        ann.try_rows("SELECT rag_embed('anybody there?')").is_ok()
+    });
+}
