@@ -198,3 +198,24 @@ CREATE TRIGGER document_after_delete AFTER DELETE ON rag.document
     REFERENCING OLD TABLE AS deleted FOR EACH STATEMENT EXECUTE FUNCTION rag.document_after_delete();
 CREATE TRIGGER document_after_truncate AFTER TRUNCATE ON rag.document
     FOR EACH STATEMENT EXECUTE FUNCTION rag.document_after_truncate();
+
+-- As the caller, after the document is queued: whoever wants it done at once does it himself.
+CREATE FUNCTION rag.process_now(document_id uuid) RETURNS void
+    AS 'MODULE_PATHNAME', 'process_document_now_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION rag.process_now(uuid) IS
+    'Processes a document that the caller may change in his transaction, if it is pending; others are left alone. Errors: those of processing, and 55P03 somebody else is changing it.';
+
+CREATE FUNCTION rag.document_sync() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM rag.process_now(n.id) FROM (SELECT w.id FROM written w
+                                        WHERE w.status = 'pending' AND w.updated_at = transaction_timestamp()
+                                        ORDER BY w.id) n;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION rag.document_sync() IS 'Processes what a statement has written, with rag_ext.sync = on.';
+CREATE TRIGGER document_sync_insert AFTER INSERT ON rag.document
+    REFERENCING NEW TABLE AS written FOR EACH STATEMENT
+    WHEN (current_setting('rag_ext.sync', true) = 'on') EXECUTE FUNCTION rag.document_sync();
+CREATE TRIGGER document_sync_update AFTER UPDATE ON rag.document
+    REFERENCING NEW TABLE AS written FOR EACH STATEMENT
+    WHEN (current_setting('rag_ext.sync', true) = 'on') EXECUTE FUNCTION rag.document_sync();

@@ -88,7 +88,12 @@ COMMENT ON FUNCTION rag_ingest_file(text, text, text, text, jsonb, jsonb) IS
 CREATE FUNCTION rag_wait(collection text DEFAULT NULL, timeout interval DEFAULT '10 min') RETURNS boolean
     AS 'MODULE_PATHNAME', 'rag_wait_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_wait(text, interval) IS
-    'Waits until all documents of the caller''s (in one collection, or all) are done or failed; false on time-out, and at once where only paused work is left. Errors: 55000 where the caller''s own open transaction holds documents to wait for, or its snapshot is fixed (REPEATABLE READ); 42704.';
+    'Waits until each document of the collection, or of all that the caller may see, is done or has failed: true; false if time ran out first, or what is left is paused. A WARNING tells how many of them have failed, see rag.failed_job. Call it after COMMIT; with rag_ext.sync = on there is nothing to wait for. Errors: 42704, 55000 within a transaction that has written documents, or whose snapshot is fixed.';
+
+CREATE FUNCTION rag_wait(document_id uuid, timeout interval DEFAULT '10 min') RETURNS boolean
+    AS 'MODULE_PATHNAME', 'rag_wait_document_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION rag_wait(uuid, interval) IS
+    'Waits for one document: true once it is done; false if it has failed, which a WARNING tells with the reason, if time ran out, or it is paused. Errors: as rag_wait(text, interval), and 42704 no such document.';
 
 -- Search ----------------------------------------------------------------------------------------------
 

@@ -111,6 +111,10 @@ settings! {
         "Longest wait for one interactive request to the engine."
         "Requests for completions wait for rag_ext.llm_timeout and its retries instead.";
 
+    SYNC "sync" switch(false) User Everyone
+        "Processes documents in the transaction that writes them to rag.document."
+        "For tests and small changes: the statement waits for the engine, and fails where a document does. SET LOCAL ends it with the transaction.";
+
     INGEST_WORKERS "ingest_workers" integer(2, 0..=16, Unit::Count) Reload Everyone
         "Most background workers that ingest documents, per database."
         "0 stops ingestion. All databases together use at most half of max_worker_processes.";
@@ -268,6 +272,11 @@ pub(crate) fn user_id() -> Option<String> {
 /// Whether searches see every domain.
 pub(crate) fn all_domains() -> bool {
     ALL_DOMAINS.get()
+}
+
+/// Whether documents are processed by whoever writes them.
+pub(crate) fn is_sync() -> bool {
+    SYNC.get()
 }
 
 /// Most visible chunks for exact vector search.

@@ -6,10 +6,11 @@ use crate::config;
 use crate::error::{Error, Result};
 use crate::ingest::{process, target};
 use crate::pg::ErrorReport;
-use crate::pg::{elevation, interrupts, principal, server_file, transaction};
+use crate::pg::{elevation, interrupts, principal, server, server_file, transaction};
+use crate::rights;
 use crate::search::scope::Scope;
 use crate::storage::document::NewDocument;
-use crate::storage::{Id, attachment, collection, document, job, uuid};
+use crate::storage::{Id, attachment, collection, document, id, job, uuid};
 use pgrx::JsonB;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
@@ -87,7 +88,7 @@ fn store(
     let mut reader = OptionReader::new(&options, "rag_ingest")?;
     let media_type = reader.text("media_type", 128)?.or(type_hint);
     let priority = reader.integer("priority", PRIORITIES)?;
-    let sync = reader.boolean("sync")?.unwrap_or(false);
+    let sync = reader.boolean("sync")?.unwrap_or_else(config::is_sync);
     reader.finish()?;
 
     let new = NewDocument { content, file, title, uri, collection, media_type, metadata };
@@ -116,6 +117,22 @@ fn store(
     Ok(uuid(stored))
 }
 
+#[pg_extern(sql = false)]
+fn process_document_now(document_id: Option<pgrx::Uuid>) -> std::result::Result<(), ErrorReport> {
+    call(|| {
+        let document = id(required(document_id, "document_id")?);
+        // Background work is done in turn, whoever has set what for all sessions.
+        if !server::is_client() {
+            return Ok(());
+        }
+        let Some((domain, ..)) = document::locate(document)? else { return Ok(()) };
+        if !server::user_is_superuser() && rights::writable(&[domain])?.is_empty() {
+            return Ok(());
+        }
+        process_now(document)
+    })
+}
+
 /// Processes a document in the caller's transaction.
 fn process_now(stored: Id) -> Result<()> {
     let Some((domain, _, status)) = document::locate(stored)? else { return Ok(()) };
@@ -136,7 +153,7 @@ fn process_now(stored: Id) -> Result<()> {
             PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE,
             "the document is being changed by another transaction",
         )
-        .hint("Retry, or leave out {\"sync\": true}."));
+        .hint("Retry, or do without {\"sync\": true} and rag_ext.sync."));
     }
     Ok(())
 }
@@ -152,6 +169,7 @@ struct Awaited {
 }
 
 /// What is left to do.
+#[derive(Default)]
 struct Look {
     unfinished: job::Unfinished,
     /// Whether an attached table has rows that no job is about yet.
@@ -198,46 +216,84 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 fn rag_wait(collection: Option<&str>, timeout: Option<Interval>) -> std::result::Result<bool, ErrorReport> {
     call(|| {
         let timeout = required(timeout, "timeout")?;
-        let patience = Duration::from_micros(timeout.as_micros().clamp(0, i128::from(i64::MAX)) as u64);
-        let until = Instant::now().checked_add(patience);
-        let scope = Scope::resolve(collection)?;
-        let awaited = Awaited::of(&scope);
-        let mut pause = Duration::from_millis(10);
-        loop {
-            let looking = Instant::now();
-            let Look { unfinished, is_following, queued_by } = awaited.look()?;
-            if unfinished.jobs == 0 && !is_following && unfinished.paused > 0 {
-                pgrx::notice!("rag_ext: {} documents are paused, see rag_resume", unfinished.paused);
-                return Ok(false);
-            }
-            if unfinished.jobs == 0 && !is_following {
-                if unfinished.failed > 0 {
-                    pgrx::notice!("rag_ext: {} documents failed, see rag.failed_job", unfinished.failed);
-                }
-                return Ok(true);
-            }
-            if queued_by.into_iter().any(transaction::is_own_xid) {
-                return Err(Error::not_ready(
-                    "documents of this transaction cannot be waited for before it commits",
-                )
-                .hint("COMMIT first, or ingest with options => '{\"sync\": true}'."));
-            }
-            if !transaction::sees_new_commits() {
-                return Err(Error::not_ready(
-                    "this transaction's snapshot is fixed, so it cannot see work being done",
-                )
-                .hint("Call rag_wait in a READ COMMITTED transaction."));
-            }
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
-                return Ok(false);
-            }
-            // Looking at many thousands of jobs takes a while: it is not to take what they need.
-            pause = pause.max(looking.elapsed() * 20);
-            interrupts::pause(left.map_or(pause, |left| left.min(pause)));
-            pause = (pause * 2).min(LONGEST_PAUSE);
+        let awaited = Awaited::of(&Scope::resolve(collection)?);
+        let Some(failed) = wait(timeout, || awaited.look())? else { return Ok(false) };
+        if failed > 0 {
+            pgrx::warning!("rag_ext: {failed} documents failed, see rag.failed_job");
         }
+        Ok(true)
     })
+}
+
+#[pg_extern(sql = false)]
+fn rag_wait_document(
+    document_id: Option<pgrx::Uuid>,
+    timeout: Option<Interval>,
+) -> std::result::Result<bool, ErrorReport> {
+    call(|| {
+        let document = required(document_id, "document_id")?;
+        let timeout = required(timeout, "timeout")?;
+        let missing = || Error::missing(format!("document {document} does not exist"));
+        let look = || {
+            let (domain, _, status) = document::locate(id(document))?.ok_or_else(missing)?;
+            let mut look = Look::default();
+            match status.as_str() {
+                "done" => {}
+                "failed" => look.unfinished.failed = 1,
+                _ => match job::queued(domain, id(document))? {
+                    Some((_, true)) => look.unfinished.paused = 1,
+                    Some((by, false)) => (look.unfinished.jobs, look.queued_by) = (1, vec![by]),
+                    // A worker is at it.
+                    None => look.unfinished.jobs = 1,
+                },
+            }
+            Ok(look)
+        };
+        let Some(failed) = wait(timeout, look)? else { return Ok(false) };
+        if failed > 0 {
+            let why = document::error(id(document))?.unwrap_or_default();
+            pgrx::warning!("rag_ext: document {document} failed: {why}");
+        }
+        Ok(failed == 0)
+    })
+}
+
+/// Waits until nothing is left to do, and returns how many documents have failed; `None` if something is left.
+fn wait(timeout: Interval, look: impl Fn() -> Result<Look>) -> Result<Option<i64>> {
+    let patience = Duration::from_micros(timeout.as_micros().clamp(0, i128::from(i64::MAX)) as u64);
+    let until = Instant::now().checked_add(patience);
+    let mut pause = Duration::from_millis(10);
+    loop {
+        let looking = Instant::now();
+        let Look { unfinished, is_following, queued_by } = look()?;
+        if unfinished.jobs == 0 && !is_following && unfinished.paused > 0 {
+            pgrx::notice!("rag_ext: {} documents are paused, see rag_resume", unfinished.paused);
+            return Ok(None);
+        }
+        if unfinished.jobs == 0 && !is_following {
+            return Ok(Some(unfinished.failed));
+        }
+        if queued_by.into_iter().any(transaction::is_own_xid) {
+            return Err(Error::not_ready(
+                "documents of this transaction cannot be waited for before it commits",
+            )
+            .hint("COMMIT first, or write them with SET LOCAL rag_ext.sync = on."));
+        }
+        if !transaction::sees_new_commits() {
+            return Err(Error::not_ready(
+                "this transaction's snapshot is fixed, so it cannot see work being done",
+            )
+            .hint("Call rag_wait in a READ COMMITTED transaction."));
+        }
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            return Ok(None);
+        }
+        // Looking at many thousands of jobs takes a while: it is not to take what they need.
+        pause = pause.max(looking.elapsed() * 20);
+        interrupts::pause(left.map_or(pause, |left| left.min(pause)));
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
 }
 
 /// Checked before bytes are copied around: 54000.

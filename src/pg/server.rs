@@ -60,3 +60,9 @@ pub(crate) fn own_pid() -> i32 {
     // SAFETY: reads a variable that is set at the start of the process.
     unsafe { pg_sys::MyProcPid }
 }
+
+/// Whether this process works for a client, and is no background worker.
+pub(crate) fn is_client() -> bool {
+    // SAFETY: reads a variable that is set once when the process begins.
+    unsafe { pg_sys::MyBgworkerEntry.is_null() }
+}

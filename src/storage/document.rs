@@ -120,6 +120,15 @@ pub(crate) fn load(domain: Id, document: Id) -> Result<Option<StoredDocument>> {
     )
 }
 
+/// Why a document that the caller sees has failed.
+pub(crate) fn error(document: Id) -> Result<Option<String>> {
+    let found =
+        spi::write_one("SELECT error FROM rag.document WHERE id = $1", vec![uuid(document).into()], |row| {
+            Ok(row.get::<String>(1))
+        })?;
+    Ok(found.flatten())
+}
+
 /// Domain, version and status of a document that the caller sees.
 pub(crate) fn locate(document: Id) -> Result<Option<(Id, i64, String)>> {
     spi::write_one(

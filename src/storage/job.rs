@@ -309,6 +309,17 @@ pub(crate) fn queueing_transactions(domains: &[Id]) -> Result<Vec<u32>> {
     )
 }
 
+/// The queued job of a document: the transaction that queued it, if it was not touched since, and whether it is paused.
+pub(crate) fn queued(domain: Id, document: Id) -> Result<Option<(u32, bool)>> {
+    spi::write_one(
+        "SELECT j.xmin::text, d.paused_at IS NOT NULL OR c.paused_at IS NOT NULL
+         FROM rag.job j JOIN rag.domain d ON d.id = j.domain_id JOIN rag.collection c ON c.id = d.collection_id
+         WHERE j.domain_id = $1 AND j.document_id = $2 AND j.state = 'queued'",
+        vec![uuid(domain).into(), uuid(document).into()],
+        |row| Ok((row.require::<String>(1)?.parse().unwrap_or(0), row.require(2)?)),
+    )
+}
+
 /// What is steered: all documents of domains, or one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Steered<'a> {

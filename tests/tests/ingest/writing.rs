@@ -271,3 +271,91 @@ fn chunk_size_and_overlap_of_a_collection_are_kept() {
     ann.refuses("22023", "SELECT rag_create_collection('x', language => 'klingon')");
     ann.refuses("42704", "SELECT rag_create_collection('x', model => 'no-such-model')");
 }
+
+#[test]
+fn what_no_index_or_reader_holds_is_refused_with_the_limit() {
+    let database = Database::new("limits");
+    let ann = database.role("ann");
+    let mut ann = database.connect(&ann);
+    let long = "(SELECT string_agg(md5(n::text), '') FROM generate_series(1, 100) n)";
+    let error = ann.error(&format!("INSERT INTO rag.document (content, uri) SELECT 'A rope.', {long}"));
+    assert_eq!(error.code, "54000");
+    assert!(error.message.starts_with("uri has 3200 bytes, but the limit is 25"), "{error:?}");
+    ann.run("INSERT INTO rag.document (content, uri) VALUES ('A rope.', 'short')");
+    let error = ann.error(&format!("UPDATE rag.document SET uri = {long}"));
+    assert_eq!(error.code, "54000");
+    for levels in [101, 3000] {
+        let deep = format!("(repeat('{{\"a\":', {levels}) || '1' || repeat('}}', {levels}))::jsonb");
+        let error =
+            ann.error(&format!("INSERT INTO rag.document (content, metadata) SELECT 'A rope.', {deep}"));
+        assert_eq!(
+            (error.code.as_str(), error.message.as_str()),
+            ("54000", "metadata is nested more than 100 levels deep")
+        );
+    }
+}
+
+#[test]
+fn with_sync_a_transaction_finds_what_it_has_written() {
+    let database = Database::new("sync");
+    let mut ann = database.user("ann");
+    ann.run("BEGIN; SET LOCAL rag_ext.sync = on");
+    let id = ann.value("INSERT INTO rag.document (content) VALUES ('A quokka hops.') RETURNING id");
+    assert_eq!(ann.value(&format!("SELECT status FROM rag.document WHERE id = '{id}'")), "done");
+    assert_eq!(words_found(&mut ann, "quokka"), 1);
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('a quokka', 5, mode => 'vector')"), 1);
+    ann.run(&format!("UPDATE rag.document SET content = 'A wombat digs.' WHERE id = '{id}'"));
+    assert_eq!((words_found(&mut ann, "quokka"), words_found(&mut ann, "wombat")), (0, 1));
+    ann.run(
+        "INSERT INTO rag.document (uri, content) SELECT n::text, 'Turnip number ' || n FROM generate_series(1, 3) n
+         ON CONFLICT (collection, owner, uri) DO UPDATE SET content = excluded.content",
+    );
+    assert_eq!(words_found(&mut ann, "turnip"), 3);
+    assert!(ann.holds("SELECT rag_wait()"), "nothing is left to do");
+    // A document that fails takes its statement along, and nothing else.
+    ann.run("SAVEPOINT before");
+    let error =
+        ann.error("INSERT INTO rag.document (file) VALUES (convert_to('%PDF-1.7 and no more', 'UTF8'))");
+    assert_eq!(error.code, "22000", "{error:?}");
+    ann.run("ROLLBACK TO before; COMMIT");
+    assert_eq!((words_found(&mut ann, "wombat"), words_found(&mut ann, "turnip")), (1, 3));
+
+    // The setting ended with the transaction.
+    ann.run("INSERT INTO rag.document (uri, content) VALUES ('later', 'A lynx sleeps.')");
+    ann.settle();
+    assert_eq!(words_found(&mut ann, "lynx"), 1);
+
+    // Somebody else's document is nobody's to process.
+    let mut bob = database.user("bob");
+    bob.run(&format!("SELECT rag.process_now('{id}')"));
+}
+
+#[test]
+fn one_document_can_be_waited_for_and_tells_whether_it_failed() {
+    let database = Database::new("wait_one");
+    let mut ann = database.user("ann");
+    let good = ann.value("INSERT INTO rag.document (content) VALUES ('A quokka hops.') RETURNING id");
+    let bad = ann.value(
+        "INSERT INTO rag.document (file) VALUES (convert_to('%PDF-1.7 and no more', 'UTF8')) RETURNING id",
+    );
+    assert!(ann.holds(&format!("SELECT rag_wait('{good}'::uuid)")));
+    assert!(ann.holds(&format!("SELECT NOT rag_wait('{bad}'::uuid)")));
+    assert!(ann.holds("SELECT rag_wait()"), "it is over for both");
+    let mut bob = database.user("bob");
+    for document in [&good, "00000000-0000-7000-8000-000000000000"] {
+        let error = bob.error(&format!("SELECT rag_wait('{document}'::uuid)"));
+        assert_eq!(
+            (error.code.as_str(), error.message),
+            ("42704", format!("document {document} does not exist"))
+        );
+    }
+    ann.run("SELECT rag_pause()");
+    let held = ann.value("INSERT INTO rag.document (content) VALUES ('A lynx sleeps.') RETURNING id");
+    assert!(ann.holds(&format!("SELECT NOT rag_wait('{held}'::uuid)")), "paused");
+    ann.run("SELECT rag_resume()");
+    assert!(ann.holds(&format!("SELECT rag_wait('{held}'::uuid)")));
+    ann.run("BEGIN");
+    let own = ann.value("INSERT INTO rag.document (content) VALUES ('A fox runs.') RETURNING id");
+    assert_eq!(ann.error(&format!("SELECT rag_wait('{own}'::uuid)")).code, "55000");
+    ann.run("ROLLBACK");
+}
