@@ -151,7 +151,7 @@ fn what_cannot_begin_says_why_and_ends_with_two() {
     check(&outsider, &[path], "42501");
     check("nobody_at_all", &[path], "cannot connect");
     check(&role, &[path, "--dsn", "host=/nowhere user=x dbname=y"], "cannot connect");
-    check(&role, &[path, "--dsn", "nonsense"], "--dsn");
+    check(&role, &[path, "--dsn", "non=sense"], "-d: ");
     assert_eq!(database.admin().count("SELECT count(*) FROM rag.document"), 0);
 }
 
@@ -242,4 +242,56 @@ fn files_of_the_server_are_for_those_who_may_read_them() {
 
 fn path(files: &tempfile::TempDir, name: &str) -> String {
     Path::new(files.path()).join(name).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn files_that_no_parser_reads_are_not_sent() {
+    let database = Database::new("loadother");
+    let role = database.role("ann");
+    let mut ann = database.connect(&role);
+    let files = folder(&[("good.md", "The good page.")]);
+    std::fs::write(files.path().join("photo.png"), b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01").unwrap();
+    let load = |more: &[&str]| {
+        let mut command = rag_load(&database, &role);
+        command.arg(files.path()).args(more);
+        command
+    };
+    for _ in 0..2 {
+        let (summary, errors) = ends(&mut load(&[]), 1);
+        assert!(errors.contains("photo.png\n    image/png cannot be read; --skip-unsupported"), "{errors}");
+        assert!(summary.contains("1 failed") && !summary.contains("0 loaded"), "{summary}");
+        assert_eq!(uris(&mut ann).len(), 1);
+    }
+    let (summary, errors) = ends(&mut load(&["--skip-unsupported"]), 0);
+    assert!(summary.contains("1 unchanged") && summary.contains("1 unsupported, skipped"), "{summary}");
+    assert_eq!(errors, "");
+}
+
+#[test]
+fn the_connection_is_named_as_for_psql() {
+    let database = Database::new("loadflags");
+    let role = database.role("ann");
+    let mut ann = database.connect(&role);
+    let files = folder(&[("good.md", "The good page.")]);
+    let mut admin = database.admin();
+    let (host, port) = (admin.value("SHOW unix_socket_directories"), admin.value("SHOW port"));
+    let plain = |arguments: &[&str]| {
+        let mut command = database.cluster().installation().command("rag-load");
+        for variable in ["PGHOST", "PGPORT", "PGUSER", "PGDATABASE"] {
+            command.env_remove(variable);
+        }
+        command.stdin(Stdio::null()).arg(files.path()).args(arguments);
+        command
+    };
+    ends(&mut plain(&["-w", "-h", &host, "-p", &port, "-U", &role, "-d", database.name()]), 0);
+    let long = format!("dbname={} user={role}", database.name());
+    let (summary, _) =
+        ends(&mut plain(&["--host", &host, "--port", &port, "-U", "nobody", "--dbname", &long]), 0);
+    assert!(summary.contains("1 unchanged"), "{summary}");
+    assert_eq!(uris(&mut ann).len(), 1);
+    // What could not begin has no counts.
+    let (summary, errors) =
+        ends(&mut plain(&["-h", &host, "-p", &port, "-U", &role, "-d", database.name(), "-c", "nowhere"]), 2);
+    assert_eq!(summary, "");
+    assert!(errors.contains("[42704]"), "{errors}");
 }

@@ -31,7 +31,7 @@ const CRATES: [(&str, &[&str]); 6] = [
     ("rag_bm25", &["rag_core"]),
     ("rag_wire", &["rag_core"]),
     ("rag_engine", &["rag_core", "rag_parse", "rag_wire"]),
-    ("rag_load", &["rag_core"]),
+    ("rag_load", &["rag_core", "rag_parse"]),
 ];
 
 /// Files of the engine that speak to the operating system or to C libraries.

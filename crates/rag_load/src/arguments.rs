@@ -4,8 +4,9 @@ use clap::Parser;
 use std::path::PathBuf;
 
 const AFTER: &str = "\
-The connection is that of psql: --dsn, or PGHOST, PGPORT, PGUSER, PGDATABASE, PGPASSWORD and ~/.pgpass.
-Encryption too: sslmode, sslrootcert, sslcert and sslkey in --dsn, or PGSSLMODE and so on.
+The connection is that of psql: -d, -h, -p and -U, or PGHOST, PGPORT, PGUSER, PGDATABASE, PGPASSWORD and
+~/.pgpass. A password is never asked for. Encryption too: sslmode, sslrootcert, sslcert and sslkey in -d, or
+PGSSLMODE and so on.
 
 A file's address (uri) is file:// and its absolute path, or BASE and its path below PATH. What is there
 already under the same address, with the same SHA-256, is not sent again.
@@ -14,7 +15,7 @@ Exit code: 0 all done, 1 some files failed, 2 nothing could be done, 130 interru
 
 /// Loads files and folders into rag_ext, in any format that it parses.
 #[derive(Debug, Parser)]
-#[command(name = "rag-load", version, after_help = AFTER)]
+#[command(name = "rag-load", version, after_help = AFTER, disable_help_flag = true)]
 pub(crate) struct Arguments {
     /// Files and folders; of a folder all that is in it, at any depth
     #[arg(required = true, value_name = "PATH")]
@@ -24,9 +25,25 @@ pub(crate) struct Arguments {
     #[arg(short, long, default_value = "default", value_name = "NAME")]
     pub(crate) collection: String,
 
-    /// Connection: postgresql://… or key=value …
-    #[arg(short, long)]
-    pub(crate) dsn: Option<String>,
+    /// Database: its name, postgresql://… or key=value …, which goes before -h, -p and -U
+    #[arg(short = 'd', long = "dbname", visible_alias = "dsn", value_name = "DBNAME")]
+    pub(crate) database: Option<String>,
+
+    /// Host of the server, or the folder of its socket
+    #[arg(short = 'h', long, value_name = "HOSTNAME")]
+    pub(crate) host: Option<String>,
+
+    /// Port of the server
+    #[arg(short = 'p', long, value_name = "PORT")]
+    pub(crate) port: Option<u16>,
+
+    /// Role to connect as
+    #[arg(short = 'U', long, value_name = "USERNAME")]
+    pub(crate) username: Option<String>,
+
+    /// Taken as by psql: a password is never asked for
+    #[arg(short = 'w', long)]
+    pub(crate) no_password: bool,
 
     /// Only files that match: *.pdf, reports/** (may be repeated)
     #[arg(short, long, value_name = "GLOB")]
@@ -52,6 +69,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = bytes, value_name = "SIZE")]
     pub(crate) max_size: Option<u64>,
 
+    /// Leave out files that no parser reads, such as images; otherwise they fail, and are not sent either
+    #[arg(long)]
+    pub(crate) skip_unsupported: bool,
+
     /// Also files and folders whose name begins with a dot
     #[arg(long)]
     pub(crate) hidden: bool,
@@ -71,6 +92,10 @@ pub(crate) struct Arguments {
     /// No progress bar
     #[arg(short, long)]
     pub(crate) quiet: bool,
+
+    /// Print help
+    #[arg(short = '?', long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
 }
 
 fn json_object(text: &str) -> Result<serde_json::Value, String> {
@@ -110,7 +135,14 @@ mod tests {
             Arguments::try_parse_from(["rag-load", "a", "-x", "*.tmp", "-j", "2", "--max-size", "1MB"])
                 .unwrap();
         assert_eq!((parsed.jobs, parsed.max_size, parsed.collection.as_str()), (2, Some(1 << 20), "default"));
+        let parsed = Arguments::try_parse_from([
+            "rag-load", "a", "-h", "/tmp", "-p", "5433", "-U", "ann", "-d", "library", "-w",
+        ])
+        .unwrap();
+        assert_eq!((parsed.host.as_deref(), parsed.port), (Some("/tmp"), Some(5433)));
+        assert_eq!((parsed.username.as_deref(), parsed.database.as_deref()), (Some("ann"), Some("library")));
         for wrong in [
+            &["rag-load", "a", "-p", "x"],
             &["rag-load"][..],
             &["rag-load", "a", "-j", "0"],
             &["rag-load", "a", "-m", "[]"],

@@ -19,14 +19,33 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// From `--dsn` and, for what it leaves open, from the environment.
+    /// From the command line and, for what it leaves open, from the environment.
     pub(crate) fn find(arguments: &Arguments) -> Result<Self, Trouble> {
         let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let (wishes, dsn) = Wishes::take_from(arguments.dsn.as_deref().unwrap_or_default())?;
+        let database = arguments.database.as_deref().unwrap_or_default();
+        // As with psql, a connection string may stand where a name is asked for.
+        let is_name = !database.contains('=')
+            && !database.starts_with("postgres://")
+            && !database.starts_with("postgresql://");
+        let (wishes, dsn) = Wishes::take_from(if is_name { "" } else { database })?;
         let mut config: Config =
-            dsn.parse().map_err(|error| Trouble::new(format!("--dsn: {}", reason(&error))))?;
+            dsn.parse().map_err(|error| Trouble::new(format!("-d: {}", reason(&error))))?;
         if config.get_ssl_mode() != SslMode::Prefer {
-            return Err(Trouble::new("--dsn: sslmode stands where it is not understood"));
+            return Err(Trouble::new("-d: sslmode stands where it is not understood"));
+        }
+        if is_name && !database.is_empty() {
+            config.dbname(database);
+        }
+        if let (true, Some(hosts)) = (config.get_hosts().is_empty(), &arguments.host) {
+            for host in hosts.split(',') {
+                config.host(host);
+            }
+        }
+        if let (true, Some(port)) = (config.get_ports().is_empty(), arguments.port) {
+            config.port(port);
+        }
+        if let (None, Some(user)) = (config.get_user(), &arguments.username) {
+            config.user(user);
         }
         if config.get_hostaddrs().is_empty()
             && let Some(addresses) = env("PGHOSTADDR")
@@ -58,7 +77,7 @@ impl Address {
         }
         if config.get_user().is_none() {
             let user = env("PGUSER").or_else(|| env("USER")).or_else(|| env("LOGNAME"));
-            config.user(&user.ok_or_else(|| Trouble::new("no user: give --dsn or PGUSER"))?);
+            config.user(&user.ok_or_else(|| Trouble::new("no user: give -U or PGUSER"))?);
         }
         let user = config.get_user().unwrap_or_default().to_owned();
         if config.get_dbname().is_none() {

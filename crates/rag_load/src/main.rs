@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     interrupt::watch();
     let mut report = Report::default();
     let ended = run(&arguments, &mut report);
-    report.print();
+    report.print(ended.is_err());
     match ended {
         Err(trouble) => {
             report::complain(&trouble.to_string());

@@ -12,6 +12,8 @@ pub(crate) struct Report {
     /// There already, with the same bytes.
     pub(crate) unchanged: usize,
     pub(crate) empty: usize,
+    /// Left out, because no parser reads them.
+    pub(crate) unsupported: usize,
     /// Symbolic links that were not followed.
     pub(crate) links: usize,
     /// Not sent, because the program was interrupted.
@@ -41,8 +43,8 @@ impl Report {
         !self.failures.is_empty() || self.timed_out
     }
 
-    /// Prints the counts to stdout and the failures to stderr.
-    pub(crate) fn print(&self) {
+    /// Prints the counts to stdout and the failures to stderr; no counts where the run ended before there was anything.
+    pub(crate) fn print(&self, was_cut_short: bool) {
         if !self.failures.is_empty() {
             let mut text = format!("\n{} failed:\n", self.failures.len());
             for (path, reason) in &self.failures {
@@ -50,16 +52,23 @@ impl Report {
             }
             let _ = std::io::stderr().write_all(text.as_bytes());
         }
-        let _ = writeln!(std::io::stdout(), "{}", self.summary());
+        let summary = self.summary(was_cut_short);
+        if !summary.is_empty() {
+            let _ = writeln!(std::io::stdout(), "{summary}");
+        }
     }
 
-    fn summary(&self) -> String {
-        let mut parts =
-            vec![format!("{} loaded ({})", self.loaded, indicatif::BinaryBytes(self.loaded_bytes))];
+    fn summary(&self, was_cut_short: bool) -> String {
+        let mut parts = Vec::new();
+        // Beside an error "0 loaded" would read like a result.
+        if self.loaded > 0 || !(was_cut_short || self.has_failures()) {
+            parts.push(format!("{} loaded ({})", self.loaded, indicatif::BinaryBytes(self.loaded_bytes)));
+        }
         for (count, what) in [
             (self.processed, "processed"),
             (self.unchanged, "unchanged"),
             (self.empty, "empty, skipped"),
+            (self.unsupported, "unsupported, skipped"),
             (self.links, "links, not followed"),
             (self.failures.len(), "failed"),
             (self.left_out, "left out"),
@@ -85,11 +94,15 @@ mod tests {
     #[test]
     fn a_summary_names_only_what_there_was() {
         let mut report = Report { loaded: 2, loaded_bytes: 2048, ..Report::default() };
-        assert_eq!(report.summary(), "2 loaded (2.00 KiB)");
+        assert_eq!(report.summary(false), "2 loaded (2.00 KiB)");
         assert!(!report.has_failures());
         report.fail(Path::new("a"), "why");
         report.empty = 1;
-        assert_eq!(report.summary(), "2 loaded (2.00 KiB) · 1 empty, skipped · 1 failed");
+        assert_eq!(report.summary(false), "2 loaded (2.00 KiB) · 1 empty, skipped · 1 failed");
         assert!(report.has_failures());
+        report.loaded = 0;
+        assert_eq!(report.summary(false), "1 empty, skipped · 1 failed");
+        assert_eq!(Report::default().summary(false), "0 loaded (0 B)");
+        assert_eq!(Report::default().summary(true), "");
     }
 }

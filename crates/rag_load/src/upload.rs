@@ -52,6 +52,7 @@ pub(crate) fn upload(
     let bar = bar(arguments, found.len(), "loading");
     let metadata = arguments.metadata.to_string();
     let shared = Shared {
+        skips_unsupported: arguments.skip_unsupported,
         collection: &arguments.collection,
         metadata: &metadata,
         limit,
@@ -96,6 +97,7 @@ struct Outcome {
 }
 
 struct Shared<'a> {
+    skips_unsupported: bool,
     collection: &'a str,
     metadata: &'a str,
     limit: u64,
@@ -108,9 +110,16 @@ struct Shared<'a> {
 
 /// What became of one file.
 enum Fate {
-    Loaded { id: String, bytes: u64 },
-    Unchanged { id: String },
+    Loaded {
+        id: String,
+        bytes: u64,
+    },
+    Unchanged {
+        id: String,
+    },
     Empty,
+    /// No parser reads files of this media type.
+    Unsupported(&'static str),
     Failed(String),
 }
 
@@ -160,6 +169,12 @@ impl Shared<'_> {
                     outcome.waiting.push(Waiting { id, path, is_new: false });
                 }
                 Fate::Empty => outcome.report.empty += 1,
+                Fate::Unsupported(_) if self.skips_unsupported => outcome.report.unsupported += 1,
+                Fate::Unsupported(media_type) => {
+                    let reason =
+                        format!("{media_type} cannot be read; --skip-unsupported leaves such files out");
+                    outcome.report.fail(&path, reason);
+                }
                 Fate::Failed(reason) => outcome.report.fail(&path, reason),
             }
         });
@@ -177,6 +192,10 @@ impl Shared<'_> {
             Ok(content) => content,
             Err(reason) => return Ok(Fate::Failed(reason)),
         };
+        // Stored, it would be a failure for ever.
+        if let Some(media_type) = rag_parse::unsupported(&content) {
+            return Ok(Fate::Unsupported(media_type));
+        }
         if let Some(known) = self.known.get(&found.uri)
             && known.sha256 == sha256(&content)
         {

@@ -90,6 +90,15 @@ pub fn parse(content: Source<'_>, media_type: Option<&str>) -> Result<ParsedDocu
     read(content, media_type).map(without_nul)
 }
 
+/// The media type of a file that no parser reads, by its content alone; `None` for one that has a parser, which may find it
+/// damaged.
+pub fn unsupported(bytes: &[u8]) -> Option<&'static str> {
+    if mail::is_message(bytes) {
+        return None;
+    }
+    detect::file_type(bytes).filter(|found| Format::of(found).is_none())
+}
+
 /// Formats whose text is encoded once more, such as mail, can hide a NUL, which no text in Postgres may hold. A space
 /// in its place leaves all positions as they are.
 fn without_nul(mut parsed: ParsedDocument) -> ParsedDocument {
