@@ -182,10 +182,14 @@ impl Session {
     /// Waits until the background has done all of the caller's work.
     #[track_caller]
     pub fn settle(&mut self) {
-        // Failures are for the test to look at.
-        let unfinished = "SELECT count(*) FROM rag.job WHERE state IN ('queued', 'running')";
-        let is_settled = self.holds("SELECT rag_wait(NULL, '10 min')") || self.count(unfinished) == 0;
-        assert!(is_settled, "work is still pending after ten minutes");
+        assert!(self.settles("SELECT rag_wait(NULL, '10 min')"), "work is still pending after ten minutes");
+    }
+
+    /// Whether nothing of the caller's is left to do after this call of `rag_wait`. What has failed is for the test to look at.
+    #[track_caller]
+    pub fn settles(&mut self, wait: &str) -> bool {
+        self.holds(wait)
+            || self.count("SELECT count(*) FROM rag.job WHERE state IN ('queued', 'running')") == 0
     }
 
     /// Ingests in the caller's transaction and returns the document's id.

@@ -28,7 +28,7 @@ fn indexed(session: &mut Session, collection: &str) -> Vec<String> {
 /// Waits until a collection has followed its table.
 #[track_caller]
 fn settle(session: &mut Session, collection: &str) {
-    assert!(session.holds(&format!("SELECT rag_wait('{collection}', '10 min')")), "{:?}", state(session));
+    assert!(session.settles(&format!("SELECT rag_wait('{collection}', '10 min')")), "{:?}", state(session));
 }
 
 fn state(session: &mut Session) -> Vec<Vec<Option<String>>> {
