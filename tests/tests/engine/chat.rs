@@ -165,7 +165,7 @@ fn an_endpoint_that_fails_costs_the_generated_answer_and_nothing_else() {
     // What cannot be reached, or is not allowed, is named to superusers alone.
     ann.notices();
     let mut admin = database.admin();
-    for url in ["http://127.0.0.1:9/v1", "http://192.0.2.1:8099/v1"] {
+    for url in ["http://127.0.0.1:65009/v1", "http://192.0.2.1:8099/v1"] {
         point_to(&cluster, url, "1s");
         let shown = url.trim_start_matches("http://").trim_end_matches("/v1").to_owned();
         wait_until("the new address is known", LIMIT, || admin.value("SELECT rag_status()").contains(&shown));
