@@ -4,6 +4,17 @@ use pgrx::pg_sys;
 
 /// OIDs of the databases that take connections and are no templates. Call in a transaction.
 pub(crate) fn list() -> Vec<u32> {
+    // A connection limit of -2 marks a database whose removal was interrupted.
+    scan(|database| database.datallowconn && !database.datistemplate && database.datconnlimit != -2)
+}
+
+/// OIDs of all databases, as [`list`] reads them: the catalog caches know of one that was dropped a moment later than
+/// its row is gone. Call in a transaction.
+pub(crate) fn all() -> Vec<u32> {
+    scan(|_| true)
+}
+
+fn scan(is_wanted: impl Fn(&pg_sys::FormData_pg_database) -> bool) -> Vec<u32> {
     let mut databases = Vec::new();
     // SAFETY: runs in a transaction of a process that is connected to the shared catalogs; the scan's own
     // snapshot is registered by it; each row is read before the next one is fetched, and the row type is that
@@ -27,8 +38,7 @@ pub(crate) fn list() -> Vec<u32> {
                 break;
             }
             let database = pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_database>();
-            // A connection limit of -2 marks a database whose removal was interrupted.
-            if (*database).datallowconn && !(*database).datistemplate && (*database).datconnlimit != -2 {
+            if is_wanted(&*database) {
                 databases.push((*database).oid.to_u32());
             }
         }
@@ -36,12 +46,6 @@ pub(crate) fn list() -> Vec<u32> {
         pg_sys::table_close(relation, pg_sys::AccessShareLock as i32);
     }
     databases
-}
-
-/// Whether there is a database of this OID. Call in a transaction.
-pub(crate) fn exists(database: u32) -> bool {
-    // SAFETY: a look-up in the shared catalogs, within a transaction; the name is a copy, which goes with it.
-    unsafe { !pg_sys::get_database_name(pg_sys::Oid::from(database)).is_null() }
 }
 
 /// Whether this database has the extension.

@@ -183,9 +183,10 @@ pub(crate) fn remove_stale_files() -> Result<()> {
 /// Unlinks files of databases that were dropped. In a transaction.
 pub(crate) fn remove_files_of_dropped_databases() {
     let files = cache_file::names("").unwrap_or_default();
+    let databases = database::all();
     remove(files.iter().filter(|name| {
         let database = name.split_once('_').and_then(|(database, _)| database.parse().ok());
-        database.is_some_and(|database| !database::exists(database))
+        database.is_some_and(|database| !databases.contains(&database))
     }));
 }
 

@@ -39,7 +39,7 @@ pub(super) fn run() {
 struct Launcher {
     /// Workers whose process may still fail to start.
     started: Vec<(Place, StartedWorker)>,
-    /// When the databases were listed last, and which there were.
+    /// When the databases were listed last, and which there were, those that take no connections too.
     listed: Option<Instant>,
     databases: Vec<u32>,
     /// Since when the server gives no worker.
@@ -93,18 +93,19 @@ impl Launcher {
     fn list(&mut self) {
         self.listed = Some(Instant::now());
         let known = &self.databases;
-        let databases: Result<Vec<u32>> = worker::transaction(|| {
-            let databases = database::list();
-            // At the first look too: a database may have been dropped while the launcher was not there.
-            if known.is_empty() || known.iter().any(|known| !databases.contains(known)) {
+        let found: Result<(Vec<u32>, Vec<u32>)> = worker::transaction(|| {
+            let all = database::all();
+            // At the first look too: a database may have been dropped while the launcher was not there. One that is
+            // being dropped takes no connections any more, and is there for a while yet.
+            if known.is_empty() || known.iter().any(|known| !all.contains(known)) {
                 search::remove_files_of_dropped_databases();
             }
-            Ok(databases)
+            Ok((database::list(), all))
         });
-        match databases {
-            Ok(databases) => {
+        match found {
+            Ok((databases, all)) => {
                 shared::with_work_queue(|queue, _| queue.list(&databases, server::now()));
-                self.databases = databases;
+                self.databases = all;
             }
             Err(error) => worker::log(PgLogLevel::WARNING, error.code, error.message, None),
         }
