@@ -230,10 +230,19 @@ fn what_others_have_shows_in_nothing_that_a_caller_can_look_at() {
         for guess in guesses.iter().filter(|guess| !(may_count && gives_id(guess))) {
             let plan = random.pick(&PLANS);
             for sql in statements(guess) {
-                let [one, other] = [&mut alone, &mut among].map(|session| seen(session, plan, &sql));
-                let difference: Vec<_> =
-                    one.lines().zip(other.lines()).filter(|(one, other)| one != other).collect();
-                assert!(one == other, "{plan}\n{sql}\n{difference:#?}");
+                // What the server does by itself, such as forgetting a cache, may come between: others' rows are
+                // there each time.
+                let mut looks = 0;
+                let one = loop {
+                    let [one, other] = [&mut alone, &mut among].map(|session| seen(session, plan, &sql));
+                    if one == other {
+                        break one;
+                    }
+                    looks += 1;
+                    let difference: Vec<_> =
+                        one.lines().zip(other.lines()).filter(|(one, other)| one != other).collect();
+                    assert!(looks < 3, "{plan}\n{sql}\n{difference:#?}");
+                };
                 assert_eq!(one.contains("permission denied to count"), !may_count, "{sql}\n{one}");
             }
         }
