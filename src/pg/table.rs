@@ -51,7 +51,6 @@ pub(crate) fn rows<R>(
     mut read: impl FnMut(&Row<'_>) -> Option<R>,
 ) -> Vec<R> {
     let mut found = Vec::new();
-    let _uncounted = Uncounted::begin();
     // SAFETY: an ordinary index scan, closed before returning; the value of the condition is of the column's type, and
     // outlives the scan.
     unsafe {
@@ -61,6 +60,8 @@ pub(crate) fn rows<R>(
         if [namespace, table, index].contains(&pg_sys::InvalidOid) {
             return found;
         }
+        // Closed before it ends.
+        let _uncounted = Uncounted::besides(&[table, index]);
         let relation = pg_sys::table_open(table, pg_sys::AccessShareLock as i32);
         let snapshot = if pg_sys::ActiveSnapshotSet() {
             pg_sys::GetActiveSnapshot()
