@@ -42,6 +42,16 @@ CREATE FUNCTION rag.sees_document(domain_id uuid, document_id uuid) RETURNS bool
 COMMENT ON FUNCTION rag.sees_document(uuid, uuid) IS
     'Whether the caller may see this document and what was made of it. Of an attached table: whether he sees, now and under the table''s own policies, the source row, unchanged; policies of another''s table run only for a collection that he has accepted, or names in the call.';
 
+CREATE FUNCTION rag.sees_part(domain_id uuid, document_id uuid) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'sees_part_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL RESTRICTED COST 0.0001 SUPPORT rag.policy_support;
+COMMENT ON FUNCTION rag.sees_part(uuid, uuid) IS
+    'Whether the caller may see what was made of this document: rag.sees_document, and no policy that was added to rag.document hides it.';
+
+CREATE FUNCTION rag.sees_whole(domain_id uuid) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'sees_whole_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL SAFE COST 0.0001 SUPPORT rag.policy_support;
+COMMENT ON FUNCTION rag.sees_whole(uuid) IS
+    'Whether the caller may see what was made of all rows of this domain: rag.sees, and no policy that was added to documents, sections or chunks may hide some.';
+
 CREATE FUNCTION rag.may_write(domain_id uuid) RETURNS boolean
     AS 'MODULE_PATHNAME', 'may_write_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL SAFE COST 0.0001 SUPPORT rag.policy_support;
 COMMENT ON FUNCTION rag.may_write(uuid) IS 'Whether the caller may change documents of this domain. Those of attached tables change with their rows, and not otherwise.';
@@ -84,16 +94,16 @@ CREATE POLICY document_insert ON rag.document FOR INSERT WITH CHECK (rag.may_wri
 CREATE POLICY document_update ON rag.document FOR UPDATE USING (rag.may_write(domain_id));
 CREATE POLICY document_delete ON rag.document FOR DELETE USING (rag.may_write(domain_id));
 
-CREATE POLICY metadata_value_read ON rag.metadata_value FOR SELECT USING (rag.sees_document(domain_id, document_id));
-CREATE POLICY section_read ON rag.section FOR SELECT USING (rag.sees_document(domain_id, document_id));
-CREATE POLICY chunk_read ON rag.chunk FOR SELECT USING (rag.sees_document(domain_id, document_id));
-CREATE POLICY job_read ON rag.job FOR SELECT USING (rag.sees_document(domain_id, document_id));
+CREATE POLICY metadata_value_read ON rag.metadata_value FOR SELECT USING (rag.sees_part(domain_id, document_id));
+CREATE POLICY section_read ON rag.section FOR SELECT USING (rag.sees_part(domain_id, document_id));
+CREATE POLICY chunk_read ON rag.chunk FOR SELECT USING (rag.sees_part(domain_id, document_id));
+CREATE POLICY job_read ON rag.job FOR SELECT USING (rag.sees_part(domain_id, document_id));
 
 -- Dictionaries and counts are about all rows of a domain: those of attached tables are read only by functions that
 -- have made sure.
-CREATE POLICY segment_read ON rag.segment FOR SELECT USING (rag.sees(domain_id));
+CREATE POLICY segment_read ON rag.segment FOR SELECT USING (rag.sees_whole(domain_id));
 CREATE POLICY segment_attached ON rag.segment AS RESTRICTIVE FOR SELECT USING (domain_id < 'ffffffff-ffff-8000-8000-000000000000');
-CREATE POLICY tombstone_read ON rag.tombstone FOR SELECT USING (rag.sees(domain_id));
+CREATE POLICY tombstone_read ON rag.tombstone FOR SELECT USING (rag.sees_whole(domain_id));
 CREATE POLICY tombstone_attached ON rag.tombstone AS RESTRICTIVE FOR SELECT USING (domain_id < 'ffffffff-ffff-8000-8000-000000000000');
 
 -- Without a policy: superusers, workers, and functions that have made sure. Distances to others' vectors would tell of

@@ -15,7 +15,7 @@ ALTER TABLE rag.attachment ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY attachment_read ON rag.attachment FOR SELECT USING (rag.owns_collection(collection_id));
 
 ALTER TABLE rag.attached_row ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY attached_row_read ON rag.attached_row FOR SELECT USING (rag.sees_document(domain_id, document_id));
+CREATE POLICY attached_row_read ON rag.attached_row FOR SELECT USING (rag.sees_part(domain_id, document_id));
 
 -- No policy: workers and triggers alone.
 ALTER TABLE rag.attached_change ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;

@@ -36,6 +36,17 @@ fn sees_document(domain: Uuid, document: Uuid, call: FunctionCallInfo) -> Result
 }
 
 #[pg_extern(sql = false)]
+fn sees_part(domain: Uuid, document: Uuid, call: FunctionCallInfo) -> Result<bool, ErrorReport> {
+    let seen = |sight: &mut Sight| sight.sees_part(id(domain), id(document));
+    Ok(call_state::with_state(call, seen)?)
+}
+
+#[pg_extern(sql = false)]
+fn sees_whole(domain: Uuid, call: FunctionCallInfo) -> Result<bool, ErrorReport> {
+    Ok(call_state::with_state(call, |sight: &mut Sight| sight.sees_whole(id(domain)))?)
+}
+
+#[pg_extern(sql = false)]
 fn may_write(domain: Uuid, call: FunctionCallInfo) -> Result<bool, ErrorReport> {
     is_listed(call, domain, |rights| &rights.writable)
 }

@@ -9,9 +9,11 @@ use pgrx::{Internal, IntoDatum, is_a, pg_sys};
 use std::ffi::CStr;
 
 /// Functions of policies, with that which lists what their first argument must be among.
-const LISTS: [(&CStr, &CStr); 8] = [
+const LISTS: [(&CStr, &CStr); 10] = [
     (c"sees", c"readable_domain_ids"),
     (c"sees_document", c"readable_domain_ids"),
+    (c"sees_part", c"readable_domain_ids"),
+    (c"sees_whole", c"readable_domain_ids"),
     (c"may_write", c"writable_domain_ids"),
     (c"sees_collection", c"visible_collection_ids"),
     (c"owns_collection", c"own_collection_ids"),

@@ -4,6 +4,7 @@
 //! policies, always in the same steps: neither locks nor counters nor plans tell what was found. They are made once
 //! per statement, and cost with what the caller has, and with the number of attached tables.
 
+mod parts;
 mod sight;
 
 pub(crate) use sight::Sight;

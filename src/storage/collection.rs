@@ -1,6 +1,6 @@
 //! Collections, their domains, and who may see them.
 
-use super::{Id, id, uuid};
+use super::{Id, id, uuid, uuids};
 use crate::error::{Error, Result};
 use crate::pg::Oid;
 use crate::pg::principal::current_principals;
@@ -57,11 +57,26 @@ pub(crate) fn visible_domains(listed: Option<&[Id]>, name: Option<&str>) -> Resu
     })
 }
 
+/// Whether any domain of a collection is none of these. For superusers.
+pub(crate) fn any_domain_but(domains: &[Id]) -> Result<bool> {
+    let found = spi::read_one(
+        "SELECT EXISTS (SELECT FROM rag.domain WHERE collection_id IS NOT NULL AND id <> ALL ($1))",
+        vec![uuids(domains.iter().copied()).into()],
+        |row| row.require::<bool>(1),
+    )?;
+    Ok(found.unwrap_or(false))
+}
+
 /// Whether an administrator has added policies that may hide some rows of a domain from those who see it.
 pub(crate) fn may_hide_rows() -> bool {
     [c"document", c"section", c"chunk"]
         .into_iter()
         .any(|table| relation::has_restrictive_policy(c"rag", table))
+}
+
+/// Whether an administrator has added policies that may hide documents from those who see their domain.
+pub(crate) fn may_hide_documents() -> bool {
+    relation::has_restrictive_policy(c"rag", c"document")
 }
 
 /// Whether an administrator has added policies on the tables that say who may see what.

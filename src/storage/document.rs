@@ -55,6 +55,13 @@ pub(crate) fn visible(domains: &[Id], documents: &[Id]) -> Result<Vec<Id>> {
     )
 }
 
+/// [`visible`] of all documents of a domain.
+pub(crate) fn visible_of_domain(domain: Id) -> Result<Vec<Id>> {
+    spi::read("SELECT id FROM rag.document WHERE domain_id = $1", vec![uuid(domain).into()], |row| {
+        row.require::<Uuid>(1).map(id)
+    })
+}
+
 /// The document of this key, if the caller sees one.
 pub(crate) fn find_by_uri(collection: &str, owner: &str, uri: &str) -> Result<Option<Id>> {
     let found = spi::write_one(

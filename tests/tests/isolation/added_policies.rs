@@ -48,6 +48,25 @@ fn hidden_documents_cost_no_result_and_change_no_score() {
         "{own:?}"
     );
     assert!(!reader.value("SELECT rag_answer('What is in the harbour?')").contains("harbour of rope"));
+
+    // Nor are they shown what was made of the documents: by one, by many, or all at once.
+    let mut admin = database.admin();
+    let secret = "SELECT id FROM rag.document WHERE metadata ->> 'kind' = 'secret'";
+    let documents = admin.value(&format!("SELECT array_agg(id) FROM ({secret}) d"));
+    let one = admin.value(&format!("{secret} LIMIT 1"));
+    for table in ["section", "chunk", "metadata_value", "job"] {
+        let of = |condition: &str| format!("SELECT count(*) FROM rag.{table} WHERE document_id {condition}");
+        assert_eq!(reader.count(&of(&format!("= '{one}'"))), 0, "rag.{table}");
+        assert_eq!(reader.count(&of(&format!("= ANY ('{documents}')"))), 0, "rag.{table}");
+        assert!(owner.count(&of(&format!("= ANY ('{documents}')"))) >= 60, "rag.{table}");
+        let shown = format!("SELECT count(DISTINCT document_id) FROM rag.{table}");
+        assert_eq!(reader.count(&shown), 12, "rag.{table}");
+    }
+    for table in ["segment", "tombstone"] {
+        assert_eq!(reader.count(&format!("SELECT count(*) FROM rag.{table}")), 0, "rag.{table}");
+    }
+    let chunks = admin.value(&format!("SELECT array_agg(id) FROM rag.chunk WHERE document_id IN ({secret})"));
+    assert_eq!(reader.count(&format!("SELECT count(*) FROM rag_vectors('{chunks}')")), 0);
 }
 
 /// Calls that read as the caller: searches and answers, and the tables themselves.

@@ -264,10 +264,10 @@ impl World {
             && (is_table_owner || table.hides != Some(found.kind))
     }
 
-    /// Documents whose rows in a table of the extension he sees.
+    /// Documents whose rows in a table of the extension he sees: what was made of a document is hidden with it.
     pub(crate) fn shown_in(&self, caller: Caller, table: &str) -> BTreeSet<usize> {
-        let all = 0..self.documents.len();
-        all.filter(|d| self.shows(caller, *d, false) && !self.is_hidden(caller, table, *d)).collect()
+        let is_hidden = |d: usize| self.is_hidden(caller, table, d) || self.is_hidden(caller, "document", d);
+        (0..self.documents.len()).filter(|d| self.shows(caller, *d, false) && !is_hidden(*d)).collect()
     }
 
     /// Documents that a search of a collection, or without a name, may find.
