@@ -5,16 +5,10 @@
 //! being opened or merged in a table ([`Mounted`]). Tantivy's reader, with its threads and watchers, is not
 //! used.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
-use tantivy::directory::{
-    Directory, DirectoryLock, FileHandle, Lock, OwnedBytes, RamDirectory, WatchCallback, WatchHandle,
-    WritePtr,
-};
+use tantivy::directory::{Directory, OwnedBytes, RamDirectory};
 use tantivy::index::{SegmentComponent, SegmentId};
 use tantivy::schema::{Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer, TokenizerManager};
@@ -22,6 +16,7 @@ use tantivy::{Index, IndexSettings};
 
 use crate::analyser::Analyser;
 use crate::bundle::{Header, Section};
+use crate::directory::{Files, MemoryDirectory};
 use crate::{Error, Language};
 
 /// Body and title, in the order in which scores and lengths are kept.
@@ -137,8 +132,6 @@ impl TokenStream for Replay<'_> {
     }
 }
 
-type Files = HashMap<PathBuf, OwnedBytes>;
-
 /// The process's one index, over whatever is mounted.
 struct Shared {
     index: Index,
@@ -150,7 +143,7 @@ impl Shared {
         static SHARED: OnceLock<Result<Shared, String>> = OnceLock::new();
         let shared = SHARED.get_or_init(|| {
             let files = Arc::new(Mutex::new(Files::new()));
-            let directory = BlobDirectory { memory: RamDirectory::create(), files: Arc::clone(&files) };
+            let directory = MemoryDirectory::of_mounted(Arc::clone(&files));
             match Index::create(directory, schema(), settings()) {
                 Ok(index) => Ok(Shared { index, files }),
                 Err(error) => Err(error.to_string()),
@@ -208,54 +201,4 @@ pub(crate) fn files_of(index: &Index, directory: &RamDirectory) -> Result<Vec<(S
         files.push((section, file.read_bytes()?.as_slice().to_vec()));
     }
     Ok(files)
-}
-
-/// Mounted files first, memory for the rest (tantivy's own description of the index).
-#[derive(Clone, Debug)]
-struct BlobDirectory {
-    memory: RamDirectory,
-    files: Arc<Mutex<Files>>,
-}
-
-impl Directory for BlobDirectory {
-    fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
-        let mounted = self.files.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
-        match mounted {
-            Some(bytes) => Ok(Arc::new(bytes)),
-            None => self.memory.get_file_handle(path),
-        }
-    }
-
-    fn delete(&self, path: &Path) -> Result<(), DeleteError> {
-        self.memory.delete(path)
-    }
-
-    fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
-        let is_mounted = self.files.lock().unwrap_or_else(PoisonError::into_inner).contains_key(path);
-        if is_mounted { Ok(true) } else { self.memory.exists(path) }
-    }
-
-    fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
-        self.memory.open_write(path)
-    }
-
-    fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
-        self.memory.atomic_read(path)
-    }
-
-    fn atomic_write(&self, path: &Path, data: &[u8]) -> std::io::Result<()> {
-        self.memory.atomic_write(path, data)
-    }
-
-    fn sync_directory(&self) -> std::io::Result<()> {
-        self.memory.sync_directory()
-    }
-
-    fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
-        self.memory.acquire_lock(lock)
-    }
-
-    fn watch(&self, watch_callback: WatchCallback) -> tantivy::Result<WatchHandle> {
-        self.memory.watch(watch_callback)
-    }
 }

@@ -27,6 +27,7 @@ mod normal_form;
 mod query;
 
 mod bundle;
+mod directory;
 mod error;
 mod index;
 mod interrupt;

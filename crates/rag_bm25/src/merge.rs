@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 
 use tantivy::BitSet;
-use tantivy::directory::{OwnedBytes, RamDirectory};
+use tantivy::directory::OwnedBytes;
 use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
 use tantivy::indexer::merge_filtered_segments;
 
 use crate::bundle::{self, Contents};
-use crate::interrupt::{GoesOn, Interruptible, check};
+use crate::directory::MemoryDirectory;
+use crate::interrupt::{GoesOn, check};
 use crate::{Error, Segment, index};
 
 /// Entries between two questions whether to go on.
@@ -73,13 +74,13 @@ pub fn merge_while(
     if contents.ids.is_empty() {
         return Ok(None);
     }
-    let directory = Interruptible { memory: RamDirectory::create(), goes_on };
+    let directory = MemoryDirectory::interruptible(goes_on);
     let sources: Vec<_> = mounted.iter().map(|mounted| mounted.segment().clone()).collect();
     let merged = merge_filtered_segments(&sources, index::settings(), filters, directory.clone());
     if merged.is_err() {
         // What tantivy says of a file that it could not write is not why.
         check(goes_on)?;
     }
-    let files = index::files_of(&merged?, &directory.memory)?;
+    let files = index::files_of(&merged?, directory.written())?;
     Ok(Some(bundle::write(&contents, &files)))
 }
