@@ -112,6 +112,27 @@ pub(crate) fn next_turn(last: Id, served: &mut Vec<String>) -> Result<Option<Tur
     Ok(Some(Turn { of, owner, spent_in: preferred.unwrap_or(of) }))
 }
 
+/// Whether another owner waits while the document's has several workers, of which this one came last: what it is at is
+/// given back, however long it would take, and the older one goes on.
+pub(crate) fn should_give_way(claim: &Claim) -> Result<bool> {
+    let of_several = spi::write_one(
+        "SELECT d.owner_role::oid || '/' || d.owner
+         FROM rag.job m JOIN rag.domain d ON d.id = m.domain_id
+         WHERE m.domain_id = $1 AND m.document_id = $2
+           AND EXISTS (SELECT FROM rag.job o JOIN rag.domain od ON od.id = o.domain_id
+                       WHERE o.state = 'running' AND o.worker_pid <> m.worker_pid
+                         AND od.owner = d.owner AND od.owner_role = d.owner_role
+                         AND (o.started_at, o.worker_pid) < (m.started_at, m.worker_pid))",
+        vec![uuid(claim.domain).into(), uuid(claim.document).into()],
+        |row| row.require::<String>(1),
+    )?;
+    let Some(owner) = of_several else { return Ok(false) };
+    let mut busy = spi::write(SERVED_BY_OTHERS, vec![], |row| row.require::<String>(1))?;
+    busy.push(owner);
+    let waiting = spi::write_one(NEXT_TURN, vec![uuid(Id::MAX).into(), busy.into()], |_| Ok(()))?;
+    Ok(waiting.is_some())
+}
+
 /// Claims up to `limit` due jobs of a domain: by priority, then oldest first.
 pub(crate) fn claim(domain: Id, limit: i64) -> Result<Vec<Claim>> {
     spi::write(

@@ -5,16 +5,16 @@
 //! Leaves when there is nothing to do, so that an idle database has no connection of ours.
 
 use super::chores::Chores;
+use super::failure::{give_back, settle_failure};
 use super::unwritten::Unwritten;
 use super::{attach, merge};
-use crate::config;
-use crate::error::{Error, Result, sqlstate_text, unless_locked};
+use crate::error::{Error, Result, unless_locked};
 use crate::ingest::extract::{Extraction, extract_again};
 use crate::ingest::process::{self, ProcessedDocument};
 use crate::pg::{interrupts, server, shared, worker};
 use crate::storage::collection::Collection;
 use crate::storage::document::{StoredDocument, VersionLock};
-use crate::storage::job::{Claim, Pause, Requeue};
+use crate::storage::job::{Claim, Pause};
 use crate::storage::{self, Id, attachment, collection, document, job, model_change};
 use pgrx::PgSqlErrorCode as Code;
 use rag_wire::Lane;
@@ -42,6 +42,9 @@ const IDLE_TIME: Duration = Duration::from_millis(500);
 /// Between two looks whether the document at hand is still wanted.
 const CLAIM_LOOK: Duration = Duration::from_secs(1);
 
+/// Between two looks, from document to document, whether another owner waits.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
+
 /// Time after which a turn is over, though claimed documents are left: they go back to the others of their owner.
 const TURN_TIME: Duration = Duration::from_secs(5);
 
@@ -59,15 +62,6 @@ const LOCKED_DELAY: Duration = Duration::from_secs(5);
 
 /// Pause before another look at a document that changed while it was processed.
 const STALE_DELAY_S: f64 = 0.2;
-
-/// Pause after a failure that is not the document's fault.
-const ENGINE_DELAY_S: f64 = 2.0;
-
-/// Longest pause between two tries while the server cannot do its own work.
-const SERVER_DELAY_S: f64 = 60.0;
-
-/// Longest pause before another try.
-const MAX_DELAY_S: f64 = 300.0;
 
 fn run(database: u32) {
     if !worker::connect(c"rag_ext ingest", database) {
@@ -219,10 +213,18 @@ fn process_claims(collection: &Rc<Collection>, claims: Vec<Claim>, unwritten: &m
     let mut batch: Vec<(Claim, ProcessedDocument)> = Vec::new();
     let begun = Instant::now();
     let mut since = begun;
+    let mut looked = begun;
     for (index, claim) in claims.iter().enumerate() {
-        if index > 0 && begun.elapsed() >= TURN_TIME {
-            give_back(claim, Pause::exactly(0.0))?;
-            continue;
+        let is_over = index > 0 && {
+            let looks = looked.elapsed() >= BETWEEN_LOOKS;
+            if looks {
+                looked = Instant::now();
+            }
+            begun.elapsed() >= TURN_TIME || looks && worker::transaction(|| job::should_give_way(claim))?
+        };
+        if is_over {
+            write_batch(collection, batch, unwritten)?;
+            return claims[index..].iter().try_for_each(|claim| give_back(claim, Pause::exactly(0.0)));
         }
         let place = format!("document {} of {}", index + 1, claims.len());
         match process(claim, collection, &place) {
@@ -287,8 +289,8 @@ fn process(claim: &Claim, collection: &Collection, place: &str) -> Outcome {
         Ok(false) => {}
         Err(error) => return Outcome::Failed(error),
     }
-    let is_gone = Rc::new(Cell::new(false));
-    let worked = interrupts::while_wanted(still_wanted(*claim, Rc::clone(&is_gone)), || {
+    let unwanted = Rc::new(Cell::new(None));
+    let worked = interrupts::while_wanted(still_wanted(*claim, Rc::clone(&unwanted)), || {
         worker::set_activity(&format!("rag_ext: parsing {place}"));
         let work = process::prepare(loaded, collection, Lane::Bulk)?;
         let known = worker::transaction(|| work.known_vectors(&collection.model))?;
@@ -297,10 +299,22 @@ fn process(claim: &Claim, collection: &Collection, place: &str) -> Outcome {
     });
     match worked {
         Ok(processed) => Outcome::Processed(Box::new(processed)),
-        Err(_) if is_gone.get() => Outcome::Gone,
-        Err(_) if worker::should_stop() => Outcome::NotNow,
-        Err(error) => Outcome::Failed(error),
+        Err(error) => match unwanted.get() {
+            Some(Unwanted::Gone) => Outcome::Gone,
+            Some(Unwanted::GivesWay) => Outcome::NotNow,
+            None if worker::should_stop() => Outcome::NotNow,
+            None => Outcome::Failed(error),
+        },
     }
+}
+
+/// Why a document that is being worked on is left alone.
+#[derive(Debug, Clone, Copy)]
+enum Unwanted {
+    /// It was changed or cancelled.
+    Gone,
+    /// Another owner waits, and this one has other workers.
+    GivesWay,
 }
 
 /// Whether the job was for metadata alone, which is extracted now, or soon where somebody is changing the document.
@@ -313,8 +327,8 @@ fn extract_alone(claim: &Claim) -> Result<bool> {
     Ok(true)
 }
 
-/// Ends a wait for the engine when the worker is to stop, or (then it says so) when the claim is gone.
-fn still_wanted(claim: Claim, is_gone: Rc<Cell<bool>>) -> impl Fn() -> Result<()> {
+/// Ends a wait for the engine when the worker is to stop, or (then it says why) when the document is to be left alone.
+fn still_wanted(claim: Claim, unwanted: Rc<Cell<Option<Unwanted>>>) -> impl Fn() -> Result<()> {
     let looked = Cell::new(Instant::now());
     move || {
         if worker::should_stop() {
@@ -324,11 +338,15 @@ fn still_wanted(claim: Claim, is_gone: Rc<Cell<bool>>) -> impl Fn() -> Result<()
             return Ok(());
         }
         looked.set(Instant::now());
-        if worker::transaction(|| job::is_held(&claim))? {
-            return Ok(());
-        }
-        is_gone.set(true);
-        Err(Error::new(Code::ERRCODE_QUERY_CANCELED, "the document was changed or cancelled"))
+        let (is_held, gives_way) =
+            worker::transaction(|| Ok((job::is_held(&claim)?, job::should_give_way(&claim)?)))?;
+        let (why, message) = match (is_held, gives_way) {
+            (true, false) => return Ok(()),
+            (true, true) => (Unwanted::GivesWay, "the document makes way for another owner's"),
+            (false, _) => (Unwanted::Gone, "the document was changed or cancelled"),
+        };
+        unwanted.set(Some(why));
+        Err(Error::new(Code::ERRCODE_QUERY_CANCELED, message))
     }
 }
 
@@ -393,82 +411,5 @@ pub(super) fn write(collection: &Collection, batch: &[(Claim, ProcessedDocument)
         left.stale.extend(written.stale);
         left.busy.extend(written.busy);
         Ok(left)
-    })
-}
-
-/// Puts a document back into the queue.
-pub(super) fn give_back(claim: &Claim, pause: Pause) -> Result<()> {
-    let requeue = Requeue { pause, counts: false, sqlstate: None, error: None };
-    worker::transaction(|| job::requeue(claim, &requeue))
-}
-
-/// What becomes of a document after a failure.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Verdict {
-    /// It will never work.
-    Failed,
-    /// Another try after so many seconds, that counts.
-    Retry(f64),
-    /// Another try after so many seconds: it was not the document's fault.
-    Wait(f64),
-    /// The server cannot do its own work now, as when the disk is full: not the document's fault either, but every
-    /// try costs as much as the last, so they become rarer.
-    WaitForServer,
-}
-
-fn verdict(error: &Error, tries: i32, max_tries: i32) -> Verdict {
-    match error.code {
-        // The document does not parse, is of an unknown type or too large, or its collection makes no sense.
-        Code::ERRCODE_DATA_EXCEPTION
-        | Code::ERRCODE_FEATURE_NOT_SUPPORTED
-        | Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED
-        | Code::ERRCODE_INVALID_PARAMETER_VALUE => Verdict::Failed,
-        // The engine is down, full, slow or without the model.
-        Code::ERRCODE_SYSTEM_ERROR
-        | Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE
-        | Code::ERRCODE_INSUFFICIENT_RESOURCES
-        | Code::ERRCODE_UNDEFINED_OBJECT
-        | Code::ERRCODE_QUERY_CANCELED => Verdict::Wait(ENGINE_DELAY_S),
-        code if is_of_server(code) => Verdict::WaitForServer,
-        _ if tries + 1 >= max_tries => Verdict::Failed,
-        _ => Verdict::Retry((2.0_f64).powi(tries.min(16)).min(MAX_DELAY_S)),
-    }
-}
-
-/// Whether an error is about the server and not about what it was asked: insufficient resources (class 53, a full disk
-/// among them), an operator's intervention (57P) or the system below it (58).
-fn is_of_server(code: Code) -> bool {
-    let sqlstate = sqlstate_text(code);
-    ["53", "57P", "58"].iter().any(|class| sqlstate.starts_with(class))
-}
-
-pub(super) fn settle_failure(claim: &Claim, error: &Error) -> Result<()> {
-    if error.is_about_a_lock() {
-        return give_back(claim, Pause::FOR_A_LOCK);
-    }
-    let sqlstate = sqlstate_text(error.code);
-    let text = error.one_line();
-    let again =
-        |pause: Pause, counts: bool| Requeue { pause, counts, sqlstate: Some(&sqlstate), error: Some(&text) };
-    worker::transaction(|| match verdict(error, claim.tries, config::max_tries()) {
-        Verdict::Failed => {
-            // In the order of all who change documents. It fails once nobody holds it.
-            if document::lock_version(claim.domain, claim.document, claim.version)? == VersionLock::Busy {
-                return job::requeue(
-                    claim,
-                    &Requeue { pause: Pause::FOR_A_LOCK, counts: false, sqlstate: None, error: None },
-                );
-            }
-            if job::fail(claim, &sqlstate, &text)? {
-                document::fail(claim.domain, claim.document, claim.version, &text)?;
-            }
-            Ok(())
-        }
-        Verdict::Retry(delay_s) => job::requeue(claim, &again(Pause::exactly(delay_s), true)),
-        Verdict::Wait(delay_s) => job::requeue(claim, &again(Pause::exactly(delay_s), false)),
-        Verdict::WaitForServer => {
-            let pause = Pause { least_s: ENGINE_DELAY_S, most_s: SERVER_DELAY_S };
-            job::requeue(claim, &again(pause, false))
-        }
     })
 }

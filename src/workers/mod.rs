@@ -7,6 +7,7 @@
 mod attach;
 mod chores;
 pub(crate) mod engine_settings;
+mod failure;
 mod index;
 mod ingest;
 pub(crate) mod launcher;

@@ -1,7 +1,8 @@
 //! Documents that are processed, and that a lock of somebody else's keeps from being written: kept for a while, so that
 //! the engine is not asked twice, and written once the lock is gone.
 
-use super::ingest::{give_back, settle_failure, write};
+use super::failure::{give_back, settle_failure};
+use super::ingest::write;
 use crate::error::Result;
 use crate::ingest::process::ProcessedDocument;
 use crate::pg::worker;
