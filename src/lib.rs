@@ -31,7 +31,7 @@ pub extern "C-unwind" fn _PG_init() {
     pg::user_id::register();
     if pg::server::is_preloading() {
         pg::shared::reserve();
-        pg::denied::install();
+        pg::hint::install();
         workers::register();
     }
 }

@@ -26,6 +26,8 @@ pub(crate) const SOCKET: &str = "pg_stat_tmp/rag_ext.sock";
 
 /// How long a request waits for an engine that is being started.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// How long the languages of models are remembered.
+const LANGUAGES_KEPT: Duration = Duration::from_secs(60);
 /// Between two tries to connect.
 const STEP: Duration = Duration::from_millis(20);
 /// Added to a request's own deadline, so that it is the engine that tells of it, if it can.
@@ -112,6 +114,26 @@ pub(crate) fn models() -> Result<Vec<ModelInfo>> {
         Reply::Models(models) => Ok(models),
         other => Err(unexpected(&other)),
     }
+}
+
+/// Languages that a model was made for, as ISO 639 codes; none where its folder does not say, or the engine does not
+/// answer. Asked once in a while.
+pub(crate) fn languages_of(model: &str) -> Vec<String> {
+    thread_local! {
+        static KNOWN: RefCell<Option<(Instant, Vec<(String, Vec<String>)>)>> = const { RefCell::new(None) };
+    }
+    KNOWN.with_borrow_mut(|known| {
+        if known.as_ref().is_none_or(|(asked, _)| asked.elapsed() > LANGUAGES_KEPT) {
+            let models = models().unwrap_or_default();
+            *known = Some((Instant::now(), models.into_iter().map(|m| (m.name, m.languages)).collect()));
+        }
+        let models = known.as_ref().map_or(&[][..], |(_, models)| models);
+        models
+            .iter()
+            .find(|(name, _)| name == model)
+            .map(|(_, languages)| languages.clone())
+            .unwrap_or_default()
+    })
 }
 
 /// The engine's health, load and counters.

@@ -45,6 +45,13 @@ impl Stages {
         self.push(watch, input, output, Some(method), None);
     }
 
+    /// Adds to the last stage what the caller should know of it.
+    pub(crate) fn warn(&mut self, warning: String) {
+        if let Some(stage) = self.0.last_mut() {
+            stage.because(&warning, warning.clone());
+        }
+    }
+
     /// Ends a stage that failed, with what takes its place.
     pub(crate) fn fell_back(&mut self, watch: Watch, to: &'static str, error: &Error) {
         let warning = format!("{} stage unavailable, continuing with {to}: {}", watch.name, error.message);

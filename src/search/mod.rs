@@ -3,6 +3,7 @@
 //! Everything is read under one snapshot and the caller's policies. An arm that fails is reported, never
 //! hidden; the result then comes from what is left.
 
+mod advice;
 mod by_row;
 pub(crate) mod diagnostics;
 pub(crate) mod keyword;
@@ -85,16 +86,27 @@ pub(crate) fn search(scope: &Scope, request: &SearchRequest<'_>) -> Result<Searc
             }
             let chunks: HashSet<Id> =
                 chunk::ids_of_documents(&scope.ids(), &documents)?.into_iter().collect();
-            stages.done(watch, documents.len(), chunks.len());
+            if documents.is_empty() {
+                advice::filter_found_nothing(scope, filter, &mut stages, watch)?;
+            } else {
+                stages.done(watch, documents.len(), chunks.len());
+            }
             Some(Allowed { documents, chunks })
         }
     };
-    if request.mode == Mode::Keyword && !request.options.rerank && request.options.min_score.is_none() {
-        return keyword_only(scope, request, allowed.as_ref(), stages);
+    let is_short =
+        request.mode == Mode::Keyword && !request.options.rerank && request.options.min_score.is_none();
+    let mut outcome = if is_short {
+        keyword_only(scope, request, allowed.as_ref(), stages)?
+    } else {
+        let ranked = arms(scope, request, allowed.as_ref(), &mut stages)?;
+        let hits = shown(scope, request, ranked)?;
+        finish(request, hits, stages)?
+    };
+    if outcome.hits.is_empty() {
+        advice::nothing_to_search(scope, &mut outcome.stages)?;
     }
-    let ranked = arms(scope, request, allowed.as_ref(), &mut stages)?;
-    let hits = shown(scope, request, ranked)?;
-    finish(request, hits, stages)
+    Ok(outcome)
 }
 
 /// Whether a query has content in one of these languages; if not, a stage says so, and a notice.
@@ -206,6 +218,9 @@ fn arms(
         match vector_live(scope, request.query, wanted, visible, documents, &keyword) {
             Ok(found) => {
                 stages.done_as(watch, visible, found.hits.len(), found.method);
+                if let Some(warning) = advice::unknown_language(scope, request.query) {
+                    stages.warn(warning);
+                }
                 vector = found.hits;
             }
             Err(error) if request.mode == Mode::Hybrid && diagnostics::is_engine_trouble(&error) => {

@@ -139,6 +139,18 @@ pub(crate) fn queue_extraction(domains: &[Id]) -> Result<i64> {
     Ok(queued.len() as i64)
 }
 
+/// Those of the keys that no document of the domains has a value of, as far as the caller sees them.
+pub(crate) fn missing_keys(domains: &[Id], keys: Vec<String>) -> Result<Vec<String>> {
+    spi::read(
+        "SELECT k.key FROM unnest($2::text[]) k (key)
+         WHERE NOT EXISTS (SELECT FROM rag.metadata_value m
+                           JOIN rag.document d ON d.domain_id = m.domain_id AND d.id = m.document_id
+                           WHERE m.domain_id = ANY ($1) AND m.key = k.key)",
+        vec![uuids(domains.iter().copied()).into(), keys.into()],
+        |row| row.require::<String>(1),
+    )
+}
+
 /// Documents of the domains whose metadata passes the filter.
 pub(crate) fn matching_documents(domains: &[Id], filter: &Filter) -> Result<Vec<Id>> {
     let mut statement = Statement { args: vec![uuids(domains.iter().copied()).into()] };

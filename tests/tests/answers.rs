@@ -164,8 +164,9 @@ fn the_reason_tells_nothing_there_from_not_yet_and_not_enough() {
         (&false.into(), &"below_threshold".into()),
         "{strict:#}"
     );
-    let filtered =
-        ann.json("SELECT rag_answer('How long is the rope bridge?', filter => '{\"lang\": \"en\"}')");
+    let filtered = ann.json(
+        "SELECT rag_answer('How long is the rope bridge?', filter => '{\"media_type\": \"text/html\"}')",
+    );
     assert_eq!(filtered["found"], false, "{filtered:#}");
     assert_sound(&mut ann, &filtered);
 }

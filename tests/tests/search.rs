@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "search/advice.rs"]
+mod advice;
 #[path = "search/calling.rs"]
 mod calling;
 #[path = "search/ranking.rs"]

@@ -25,7 +25,7 @@ use crate::metadata::moment::{Span, span_of};
 use crate::option::{OptionError, kind_of, quoted, shown};
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most nodes of a filter: conditions, and `and`, `or`, `not` around them.
 pub const MAX_NODES: usize = 256;
@@ -80,6 +80,21 @@ pub enum Filter {
         /// Which of the two.
         exists: bool,
     },
+}
+
+impl Filter {
+    /// The keys that it asks for a value of, each once; not those that it asks to be without.
+    pub fn keys(&self) -> BTreeSet<&str> {
+        match self {
+            Self::All(filters) | Self::Any(filters) => filters.iter().flat_map(Self::keys).collect(),
+            Self::Not(_) | Self::Exists { exists: false, .. } => BTreeSet::new(),
+            Self::In { key, .. }
+            | Self::NotIn { key, .. }
+            | Self::Range { key, .. }
+            | Self::Prefix { key, .. }
+            | Self::Exists { key, .. } => BTreeSet::from([key.as_str()]),
+        }
+    }
 }
 
 /// One value of a metadata key.

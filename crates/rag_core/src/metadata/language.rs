@@ -27,6 +27,20 @@ pub fn language_of(text: &str) -> Option<&'static str> {
     short_code(found.lang().code())
 }
 
+/// The language of a text, as a code, if it is none of `known`: told by the script, and from some 40 letters on by the
+/// words. `None` also where nothing is known, or nothing can be told.
+pub fn foreign_language(text: &str, known: &[String]) -> Option<&'static str> {
+    let is_known = |code: &str| known.iter().any(|k| k == code);
+    let script = whatlang::detect_script(text).filter(|_| !known.is_empty())?;
+    let of_script: Vec<&str> = script.langs().iter().filter_map(|lang| short_code(lang.code())).collect();
+    if of_script.iter().any(|code| is_known(code)) {
+        return language_of(text).filter(|code| !is_known(code));
+    }
+    // Whichever of them it is.
+    let guessed = whatlang::detect(text).and_then(|found| short_code(found.lang().code()));
+    guessed.or(of_script.first().copied())
+}
+
 /// The language that a file says it is in, as a code: `en-US` is `en`, `deu` is `de`.
 pub(super) fn declared(tag: &str) -> Option<String> {
     let primary = tag.split(['-', '_']).next()?.trim().to_ascii_lowercase();
@@ -50,6 +64,24 @@ fn short_code(long: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_language_is_foreign_by_its_script_or_by_enough_of_its_words() {
+        let known = ["en".to_owned()];
+        for (text, foreign) in [
+            ("Who wrote the report?", None),
+            ("Wer schrieb das?", None),
+            ("Wer hat den Bericht über die Hafengebühren des vergangenen Jahres geschrieben?", Some("de")),
+            ("北京有多少人？", Some("zh")),
+            ("1234 ?", None),
+        ] {
+            assert_eq!(foreign_language(text, &known), foreign, "{text}");
+            assert_eq!(foreign_language(text, &[]), None, "{text}");
+        }
+        // By its script alone a short text may be in one of several.
+        assert!(foreign_language("Кто написал отчёт?", &known).is_some());
+        assert_eq!(foreign_language("Кто написал отчёт?", &["bg".to_owned()]), None);
+    }
 
     #[test]
     fn every_language_of_the_detector_has_a_code() {

@@ -1,0 +1,66 @@
+//! What is said to somebody who finds less than he expects.
+
+use super::corpus;
+use rag_tests::{Database, Session};
+
+fn said(session: &mut Session, sql: &str) -> String {
+    session.notices();
+    session.rows(sql);
+    session.notices().iter().map(|notice| format!("{notice} {}\n", notice.hint)).collect()
+}
+
+#[test]
+fn who_finds_nothing_is_told_why_as_far_as_it_is_his_to_know() {
+    let database = Database::new("advice");
+    let mut ann = corpus(&database, "ann");
+    let mut bob = database.user("bob");
+    bob.run(
+        "INSERT INTO rag.document (content, metadata) VALUES ('A note about water.', '{\"secret_key\": 1}')",
+    );
+    bob.settle();
+
+    // A filter on a key that no document has: bob's are not looked at.
+    for key in ["yaer", "secret_key"] {
+        let filtered = format!("SELECT * FROM rag_search('water', filter => '{{\"{key}\": 2024}}')");
+        let told = said(&mut ann, &filtered);
+        assert!(told.contains(&format!("no document has a value of \"{key}\"")), "{told}");
+        assert!(told.contains("rag.metadata_value"), "{told}");
+    }
+    let other_value = "SELECT * FROM rag_search('water', filter => '{\"language\": \"xx\"}')";
+    assert_eq!(said(&mut ann, other_value), "");
+
+    // A superuser has nothing himself.
+    let mut admin = database.admin();
+    let told = said(&mut admin, "SELECT * FROM rag_search('water')");
+    assert!(told.contains("rag_ext.all_domains = on"), "{told}");
+    admin.run("SET rag_ext.all_domains = on");
+    assert_eq!(said(&mut admin, "SELECT * FROM rag_search('water')"), "");
+    let mut nobody = database.user("nobody");
+    assert_eq!(said(&mut nobody, "SELECT * FROM rag_search('water')"), "");
+
+    // A name where a number belongs.
+    let failure = ann.refuses("22P02", "SELECT * FROM rag_search('water', 'docs')");
+    assert!(failure.hint.contains("collection => 'name'"), "{failure} {}", failure.hint);
+    let failure = ann.refuses("22P02", "SELECT 'docs'::int FROM rag_search('water')");
+    assert_eq!(failure.hint, "");
+}
+
+#[test]
+fn a_language_that_the_model_does_not_know_is_named() {
+    let database = Database::new("foreign");
+    let mut ann = corpus(&database, "ann");
+    let stages = |session: &mut Session, query: &str| {
+        session.value(&format!("SELECT details FROM rag_search('{query}', 1)"))
+    };
+    let german = stages(&mut ann, "Wie viele Saiten hat die Geige, und womit werden sie gestrichen?");
+    assert!(german.contains("language (de)"), "{german}");
+    assert!(
+        !stages(&mut ann, "How many strings does a violin have, and how is it played?")
+            .contains("language (")
+    );
+    assert!(
+        ann.json("SELECT rag_answer('Сколько струн у скрипки?')")["warnings"]
+            .to_string()
+            .contains("language (")
+    );
+}
