@@ -20,7 +20,7 @@ fn who_finds_nothing_is_told_why_as_far_as_it_is_his_to_know() {
     bob.settle();
 
     // A filter on a key that no document has: bob's are not looked at.
-    for key in ["yaer", "secret_key"] {
+    for key in ["missing_key", "secret_key"] {
         let filtered = format!("SELECT * FROM rag_search('water', filter => '{{\"{key}\": 2024}}')");
         let told = said(&mut ann, &filtered);
         assert!(told.contains(&format!("no document has a value of \"{key}\"")), "{told}");
