@@ -71,7 +71,8 @@ unsafe extern "C-unwind" fn executor_start(query: *mut pg_sys::QueryDesc, flags:
     }
 }
 
-fn may_read_all_statistics() -> bool {
+/// Whether the session's role is told how many rows its statements go over.
+pub(crate) fn may_read_all_statistics() -> bool {
     // SAFETY: catalog look-up within a transaction.
     unsafe { pg_sys::has_privs_of_role(pg_sys::GetOuterUserId(), pg_sys::Oid::from(ROLE_PG_READ_ALL_STATS)) }
 }

@@ -8,6 +8,7 @@
 //! BYPASSRLS are planned for as ever.
 
 use crate::error::Error;
+use crate::pg::explain::may_read_all_statistics;
 use crate::pg::index_condition::guarded_column;
 use crate::pg::principal::{caller_is_held_to_policies, role_is_held_to_policies};
 use pgrx::{PgLogLevel, PgSqlErrorCode, is_a, pg_guard, pg_sys};
@@ -220,8 +221,10 @@ unsafe fn search_by_guarded_column(
         if kept.is_empty() {
             return;
         }
-        // What a statement that writes goes over is counted, and whoever writes can look at that.
-        let is_by_key = |index: *mut pg_sys::IndexOptInfo| (*index).unique && only_reads(root);
+        // What a statement that writes goes over is counted, and whoever writes can look at that; so can members of
+        // pg_read_all_stats at all that is read.
+        let is_untold = only_reads(root) && !may_read_all_statistics();
+        let is_by_key = |index: *mut pg_sys::IndexOptInfo| (*index).unique && is_untold;
         let by_key = paths_by(root, rel, others.into_iter().filter(|index| is_by_key(*index)));
         paths_by(root, rel, kept.into_iter());
         for path in by_key.into_iter().filter(|path| finds_a_given_key(*path)) {
