@@ -16,6 +16,7 @@ use rag_wire::{
     TextRole,
 };
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// The engine's socket, relative to the data directory: where every backend and the engine work.
@@ -119,20 +120,17 @@ pub(crate) fn models() -> Result<Vec<ModelInfo>> {
 /// Languages that a model was made for, as ISO 639 codes; none where its folder does not say, or the engine does not
 /// answer. Asked once in a while.
 pub(crate) fn languages_of(model: &str) -> Vec<String> {
+    type ByModel = HashMap<String, Vec<String>>;
     thread_local! {
-        static KNOWN: RefCell<Option<(Instant, Vec<(String, Vec<String>)>)>> = const { RefCell::new(None) };
+        static KNOWN: RefCell<Option<(Instant, ByModel)>> = const { RefCell::new(None) };
     }
     KNOWN.with_borrow_mut(|known| {
-        if known.as_ref().is_none_or(|(asked, _)| asked.elapsed() > LANGUAGES_KEPT) {
+        let kept = known.take().filter(|(asked, _)| asked.elapsed() <= LANGUAGES_KEPT);
+        let (_, by_model) = known.insert(kept.unwrap_or_else(|| {
             let models = models().unwrap_or_default();
-            *known = Some((Instant::now(), models.into_iter().map(|m| (m.name, m.languages)).collect()));
-        }
-        let models = known.as_ref().map_or(&[][..], |(_, models)| models);
-        models
-            .iter()
-            .find(|(name, _)| name == model)
-            .map(|(_, languages)| languages.clone())
-            .unwrap_or_default()
+            (Instant::now(), models.into_iter().map(|model| (model.name, model.languages)).collect())
+        }));
+        by_model.get(model).cloned().unwrap_or_default()
     })
 }
 
