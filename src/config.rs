@@ -160,7 +160,7 @@ settings! {
         "-1 is half of what the machine or container has, at least 1 GB; 0 sets no limit. Near it the engine refuses bulk work, beyond it it ends and starts anew. A change restarts the engine.";
     ENGINE_QUEUE_LIMIT "engine_queue_limit" integer(1024, 1..=1_000_000, Unit::Count) Reload Everyone
         "Most requests that may wait in the engine, in each of its two queues."
-        "A request beyond it fails at once with SQLSTATE 53000.";
+        "A request beyond it fails at once with SQLSTATE 53000, unless it is its caller's only one.";
     CACHE_SIZE "cache_size" integer(64, 0..=65_536, Unit::Megabytes) Reload Everyone
         "Memory of the engine's caches of query vectors, scores and completions."
         "0 turns them off.";

@@ -299,6 +299,11 @@ pub(crate) fn look_for_work() {
     }
 }
 
+/// How often work was asked for so far in this worker's database: another number means that some came.
+pub(crate) fn requests_for_work() -> u64 {
+    PLACE.get().and_then(|place| with_work_queue(|queue, _| queue.requests(place))).unwrap_or(0)
+}
+
 /// This worker found nothing to do and pauses; false if it must look again at once.
 pub(crate) fn pause_worker() -> bool {
     PLACE.get().and_then(|place| with_work_queue(|queue, _| queue.pause(place))).unwrap_or(true)

@@ -280,6 +280,11 @@ impl WorkQueue {
         }
     }
 
+    /// How often work was asked for in a worker's database.
+    pub(crate) fn requests(&mut self, place: Place) -> u64 {
+        self.worker(place).map(|worker| worker.database).map_or(0, |oid| self.wanted(oid))
+    }
+
     /// A worker found nothing to do and pauses for a moment. False if there was a request since it looked.
     pub(crate) fn pause(&mut self, place: Place) -> bool {
         let Some((oid, seen)) = self.worker(place).map(|worker| (worker.database, worker.seen)) else {

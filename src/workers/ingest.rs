@@ -6,6 +6,7 @@
 
 use super::chores::Chores;
 use super::failure::{give_back, settle_failure};
+use super::looks::Looks;
 use super::unwritten::Unwritten;
 use super::{attach, merge};
 use crate::error::{Error, Result, unless_locked};
@@ -18,7 +19,7 @@ use crate::storage::job::{Claim, Pause};
 use crate::storage::{self, Id, attachment, collection, document, job, model_change};
 use pgrx::PgSqlErrorCode as Code;
 use rag_wire::Lane;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -39,11 +40,13 @@ const BATCH_TIME: Duration = Duration::from_secs(2);
 /// How long a worker without work keeps its connection.
 const IDLE_TIME: Duration = Duration::from_millis(500);
 
-/// Between two looks whether the document at hand is still wanted.
+/// Between two looks whether the document at hand is still wanted: a short one is done before the first.
 const CLAIM_LOOK: Duration = Duration::from_secs(1);
+const CLAIM_LOOK_WHEN_ASKED: Duration = Duration::from_millis(200);
 
 /// Between two looks, from document to document, whether another owner waits.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
+const LOOK_BETWEEN: Duration = Duration::from_millis(250);
+const LOOK_BETWEEN_WHEN_ASKED: Duration = Duration::from_millis(10);
 
 /// Time after which a turn is over, though claimed documents are left: they go back to the others of their owner.
 const TURN_TIME: Duration = Duration::from_secs(5);
@@ -190,8 +193,11 @@ impl Work {
         self.last = turn.of;
         self.served.push(turn.owner);
         self.served.truncate(SERVED);
-        if let Some(collection) = collection {
-            process_claims(&Rc::new(collection), claims, &mut self.unwritten)?;
+        if let Some(collection) = collection
+            && process_claims(&Rc::new(collection), claims, &mut self.unwritten)? == TurnEnd::Early
+        {
+            // What else is to be done can wait.
+            return Ok(true);
         }
         merge::merge_domain_if_due(domain)?;
         self.chores.do_some()?;
@@ -209,32 +215,43 @@ impl Work {
     }
 }
 
-fn process_claims(collection: &Rc<Collection>, claims: Vec<Claim>, unwritten: &mut Unwritten) -> Result<()> {
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TurnEnd {
+    /// All is done, or the time is over.
+    Regular,
+    /// Another owner waits, the worker is to stop, or the collection is paused.
+    Early,
+}
+
+fn process_claims(
+    collection: &Rc<Collection>,
+    claims: Vec<Claim>,
+    unwritten: &mut Unwritten,
+) -> Result<TurnEnd> {
     let mut batch: Vec<(Claim, ProcessedDocument)> = Vec::new();
     let begun = Instant::now();
     let mut since = begun;
-    let mut looked = begun;
+    let mut looks = Looks::now();
     for (index, claim) in claims.iter().enumerate() {
-        let is_over = index > 0 && {
-            let looks = looked.elapsed() >= BETWEEN_LOOKS;
-            if looks {
-                looked = Instant::now();
-            }
-            begun.elapsed() >= TURN_TIME || looks && worker::transaction(|| job::should_give_way(claim))?
+        let is_over = index > 0 && begun.elapsed() >= TURN_TIME;
+        let gives_way = index > 0
+            && looks.is_due(LOOK_BETWEEN_WHEN_ASKED, LOOK_BETWEEN)
+            && worker::transaction(|| job::should_give_way(claim))?;
+        let outcome = if is_over || gives_way {
+            Outcome::NotNow
+        } else {
+            process(claim, collection, &format!("document {} of {}", index + 1, claims.len()))
         };
-        if is_over {
-            write_batch(collection, batch, unwritten)?;
-            return claims[index..].iter().try_for_each(|claim| give_back(claim, Pause::exactly(0.0)));
-        }
-        let place = format!("document {} of {}", index + 1, claims.len());
-        match process(claim, collection, &place) {
+        match outcome {
             Outcome::Processed(processed) => batch.push((*claim, *processed)),
             Outcome::Gone => {}
             Outcome::Busy => give_back(claim, Pause::FOR_A_LOCK)?,
             Outcome::Failed(error) => settle_failure(claim, &error)?,
             Outcome::NotNow => {
                 write_batch(collection, batch, unwritten)?;
-                return claims[index..].iter().try_for_each(|claim| give_back(claim, Pause::exactly(0.0)));
+                claims[index..].iter().try_for_each(|claim| give_back(claim, Pause::exactly(0.0)))?;
+                return Ok(if is_over && !gives_way { TurnEnd::Regular } else { TurnEnd::Early });
             }
         }
         let chunks: usize = batch.iter().map(|(_, p)| p.chunks()).sum();
@@ -243,7 +260,8 @@ fn process_claims(collection: &Rc<Collection>, claims: Vec<Claim>, unwritten: &m
             since = Instant::now();
         }
     }
-    write_batch(collection, batch, unwritten)
+    write_batch(collection, batch, unwritten)?;
+    Ok(TurnEnd::Regular)
 }
 
 /// What came of the engine's part of a document.
@@ -255,7 +273,7 @@ enum Outcome {
     /// Somebody else holds it, or its collection.
     Busy,
     Failed(Error),
-    /// The worker is to stop, or its collection is paused.
+    /// The turn is over, the worker is to stop, or its collection is paused.
     NotNow,
 }
 
@@ -329,15 +347,14 @@ fn extract_alone(claim: &Claim) -> Result<bool> {
 
 /// Ends a wait for the engine when the worker is to stop, or (then it says why) when the document is to be left alone.
 fn still_wanted(claim: Claim, unwanted: Rc<Cell<Option<Unwanted>>>) -> impl Fn() -> Result<()> {
-    let looked = Cell::new(Instant::now());
+    let looks = RefCell::new(Looks::now());
     move || {
         if worker::should_stop() {
             return Err(Error::new(Code::ERRCODE_ADMIN_SHUTDOWN, "the worker is to stop"));
         }
-        if looked.get().elapsed() < CLAIM_LOOK {
+        if !looks.borrow_mut().is_due(CLAIM_LOOK_WHEN_ASKED, CLAIM_LOOK) {
             return Ok(());
         }
-        looked.set(Instant::now());
         let (is_held, gives_way) =
             worker::transaction(|| Ok((job::is_held(&claim)?, job::should_give_way(&claim)?)))?;
         let (why, message) = match (is_held, gives_way) {

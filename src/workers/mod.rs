@@ -11,6 +11,7 @@ mod failure;
 mod index;
 mod ingest;
 pub(crate) mod launcher;
+mod looks;
 mod machine;
 mod merge;
 mod model_change;

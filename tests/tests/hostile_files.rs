@@ -174,6 +174,7 @@ fn check_hostile(hostile: &[TestFile], ends: &HashMap<String, End>) {
         *reasons.entry(if end.status == "done" { "done" } else { &end.sqlstate }).or_default() += 1;
     }
     eprintln!("{} hostile files: {reasons:?}", hostile.len());
+    assert!(ends["one string many times.xlsx"].error.contains("100 times as much"), "{ends:?}");
     assert!(reasons.len() > REASONS.len(), "some way to end was not met: {reasons:?}");
 }
 

@@ -235,7 +235,7 @@ fn place_for_text<'a>(
 ) -> Result<Option<Permit<'a>>, NoReply> {
     let waiter = Waiter { client: caller.client, deadline: caller.deadline };
     let limit = engine.settings().queue_limit as usize;
-    (bytes > PIECE_BYTES).then(|| engine.large_texts.take(limit, &waiter)).transpose()
+    (bytes > PIECE_BYTES).then(|| engine.large_texts.take(limit, caller.principal, &waiter)).transpose()
 }
 
 /// Does something with a document while few enough others are in work.
@@ -253,8 +253,9 @@ fn with_document_permit(
     };
     let limit = engine.settings().queue_limit as usize;
     // First, so that whoever waits for it keeps no other from work.
-    let _large = (bytes > LARGE_DOCUMENT_BYTES).then(|| large.take(limit, &waiter)).transpose()?;
-    let _permit = permits.take(limit, &waiter)?;
+    let _large =
+        (bytes > LARGE_DOCUMENT_BYTES).then(|| large.take(limit, caller.principal, &waiter)).transpose()?;
+    let _permit = permits.take(limit, caller.principal, &waiter)?;
     work(&waiter)
 }
 

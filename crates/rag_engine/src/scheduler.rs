@@ -131,10 +131,14 @@ impl Scheduler {
         let limit = self.queue_limit.load(Ordering::Relaxed) as usize;
 
         let mut state = self.lock();
-        let in_lane = |state: &State| state.waiting.iter().filter(|e| e.job.lane == job.lane).count();
-        if in_lane(&state) >= limit {
+        // One more of each principal, so that nobody's queue is full for the others.
+        let is_full = |state: &State| {
+            let in_lane = || state.waiting.iter().filter(|e| e.job.lane == job.lane);
+            in_lane().count() >= limit && in_lane().any(|e| e.job.principal == job.principal)
+        };
+        if is_full(&state) {
             state.drop_abandoned();
-            if in_lane(&state) >= limit {
+            if is_full(&state) {
                 let lane = match job.lane {
                     Lane::Interactive => "interactive",
                     Lane::Bulk => "bulk",

@@ -34,6 +34,13 @@ use rag_core::document::ParsedDocument;
 /// Most bytes of a document, as it came and as Markdown.
 pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;
 
+/// Most bytes of text that a parser makes of one byte of a file. Of the files that people write it makes less than one;
+/// office files that repeat themselves reach ten.
+const MOST_TEXT_PER_BYTE: usize = 100;
+
+/// Text that a file may have, however small it is.
+const FREE_TEXT_BYTES: usize = 4 << 20;
+
 /// Deepest nesting of HTML elements. Browsers stop at 512; broken pages are a little deeper.
 pub const MAX_HTML_DEPTH: usize = 2_048;
 
@@ -44,6 +51,15 @@ pub enum Source<'a> {
     Text(&'a str),
     /// A file.
     Bytes(&'a [u8]),
+}
+
+impl Source<'_> {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
 }
 
 /// Why a document was not parsed.
@@ -85,9 +101,25 @@ impl ParseError {
 /// Errors: [`ParseErrorKind::Unsupported`] for a media type without parser,
 /// [`ParseErrorKind::NotParsable`] for a NUL character in a text file, for content that is not what `media_type` says,
 /// and for damaged files; [`ParseErrorKind::LimitExceeded`] beyond [`MAX_DOCUMENT_BYTES`], [`MAX_HTML_DEPTH`] and
-/// the like.
+/// the like, and for more than 4 MiB of text that are more than a hundred times the file.
 pub fn parse(content: Source<'_>, media_type: Option<&str>) -> Result<ParsedDocument, ParseError> {
-    read(content, media_type).map(without_nul)
+    let parsed = read(content, media_type)?;
+    check_proportion(content.bytes(), parsed.text.len())?;
+    Ok(without_nul(parsed))
+}
+
+/// A file that says the same thing a thousand times over is parsed in no time, but cut and embedded for hours.
+fn check_proportion(file_bytes: usize, text_bytes: usize) -> Result<(), ParseError> {
+    if text_bytes <= FREE_TEXT_BYTES.max(file_bytes.saturating_mul(MOST_TEXT_PER_BYTE)) {
+        return Ok(());
+    }
+    Err(ParseError::new(
+        ParseErrorKind::LimitExceeded,
+        format!(
+            "document of {file_bytes} bytes has {text_bytes} bytes of text, more than {MOST_TEXT_PER_BYTE} times as much"
+        ),
+        Some("Take out what the file repeats, or send its text."),
+    ))
 }
 
 /// The media type of a file that no parser reads, by its content alone; `None` for one that has a parser, which may find it
@@ -114,10 +146,7 @@ fn without_nul(mut parsed: ParsedDocument) -> ParsedDocument {
 }
 
 fn read(content: Source<'_>, media_type: Option<&str>) -> Result<ParsedDocument, ParseError> {
-    let length = match content {
-        Source::Text(text) => text.len(),
-        Source::Bytes(bytes) => bytes.len(),
-    };
+    let length = content.bytes();
     if length > MAX_DOCUMENT_BYTES {
         return Err(ParseError::new(
             ParseErrorKind::LimitExceeded,

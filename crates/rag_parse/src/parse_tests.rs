@@ -116,6 +116,18 @@ fn what_cannot_be_parsed_is_refused_by_name() {
 }
 
 #[test]
+fn text_stays_in_proportion_to_its_file() {
+    assert!(check_proportion(10, FREE_TEXT_BYTES).is_ok());
+    assert!(check_proportion(FREE_TEXT_BYTES, MOST_TEXT_PER_BYTE * FREE_TEXT_BYTES).is_ok());
+    let error = check_proportion(7_499, 59_000_000).unwrap_err();
+    assert_eq!(error.kind, ParseErrorKind::LimitExceeded);
+    assert_eq!(
+        error.message,
+        "document of 7499 bytes has 59000000 bytes of text, more than 100 times as much"
+    );
+}
+
+#[test]
 fn markdown_headings_are_found_where_they_are() {
     let text = "intro\n\n# One `code` *em*\ntext\n\n  ## Two ##\n\nThree\nlines\n---\n\n```\n# no\n```\n> # quoted\n\n- # item\n\n#\n\n    # code\n";
     let parsed = parse(Source::Text(text), None).unwrap();

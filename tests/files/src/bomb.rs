@@ -136,6 +136,8 @@ fn office_files() -> Vec<TestFile> {
     let empty_rows = office::xlsx("").zip_with(&[(sheet, unfolding(head, cells, tail))]);
     let strings = office::xlsx("")
         .zip_with(&[("xl/sharedStrings.xml", unfolding("<sst>", "<si><t>x</t></si>", "</sst>"))]);
+    let repeated = "<row><c t=\"s\"><v>0</v></c><c t=\"s\"><v>0</v></c></row>".repeat(20_000);
+    let one_string = format!("<sst><si><t>{}</t></si></sst>", "The measured river is deep. ".repeat(50));
     let again = vec!["c1"; 200_000];
     let long = format!("<p>{}</p>", "words again ".repeat(500));
     let words = office::word_part(paragraph);
@@ -173,6 +175,10 @@ fn office_files() -> Vec<TestFile> {
         packed("beyond the sheet.xlsx", office::xlsx(beyond)),
         file("empty rows.xlsx", empty_rows),
         file("many strings.xlsx", strings),
+        packed(
+            "one string many times.xlsx",
+            office::xlsx(&repeated).with("xl/sharedStrings.xml", one_string),
+        ),
         packed("one chapter many times.epub", epub::epub(&[("c1", &long)], &again)),
         packed("nested chapter.epub", epub::epub(&[("c1", &deep("<div>", "x", "</div>", 500_000))], &["c1"])),
         packed("missing chapters.epub", epub::epub(&[("c1", "<p>x</p>")], &["c2", "c3"])),

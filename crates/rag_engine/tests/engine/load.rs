@@ -1,7 +1,7 @@
 //! Many sessions at once: same results, fair turns, full queues, deadlines, clients that leave.
 
 use crate::running::{Engine, patiently, settings};
-use rag_wire::{Call, FailureCode, Reply, TextRole};
+use rag_wire::{Call, Content, FailureCode, Reply, Settings, TextRole};
 use std::time::{Duration, Instant};
 
 fn passages(count: usize, words: usize) -> Vec<String> {
@@ -61,6 +61,22 @@ fn a_second_principal_does_not_wait_for_the_first_ones_backlog() {
     modest.ask(embed(5, 100)).unwrap();
     assert!(engine.connect().status().texts_embedded < 150, "the backlog was still there");
     greedy.receive();
+}
+
+#[test]
+fn whoever_parses_long_leaves_a_place_for_others() {
+    let engine = Engine::with(Settings { threads: 2, ..settings() });
+    let mut greedy: Vec<_> = (0..4).map(|_| engine.connect().named("role:greedy")).collect();
+    for client in &mut greedy {
+        // Takes seconds, the more so the larger it is.
+        let nested = format!("%PDF-1.4\n1 0 obj\n{}", "<< /A ".repeat(500_000));
+        client.send(Call::Parse { content: Content::Bytes(nested.into_bytes()), media_type: None });
+    }
+    patiently("two to wait", || (engine.connect().status().queued == 2).then_some(()));
+    let page = Content::Bytes(b"<!DOCTYPE html><p>Small.</p>".to_vec());
+    let mut modest = engine.connect().named("role:modest");
+    modest.ask(Call::Parse { content: page, media_type: None }).unwrap();
+    assert_eq!(engine.connect().status().queued, 2, "the others were still at it");
 }
 
 #[test]

@@ -95,7 +95,9 @@ fn a_parser_that_computes_too_long_fails_alone() {
     let mut settings = settings();
     settings.parse.cpu_seconds = 1;
     let engine = Engine::with(settings);
-    let failure = ask(&engine, order(Content::Bytes(page(8_000).into_bytes()), None)).unwrap_err();
+    // Takes minutes, the more so the larger it is.
+    let nested = format!("%PDF-1.4\n1 0 obj\n{}", "<< /A ".repeat(2_000_000));
+    let failure = ask(&engine, order(Content::Bytes(nested.into_bytes()), None)).unwrap_err();
     assert_eq!(failure.code, FailureCode::LimitExceeded, "{failure:?}");
     assert!(failure.message.contains("1 s of CPU"), "{failure:?}");
     ask(&engine, order(Content::Text("small".into()), None)).unwrap();
