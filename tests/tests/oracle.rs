@@ -121,6 +121,8 @@ impl<'a> Run<'a> {
                 told(check::search(session, &world, &labels, *caller, &mut random))?;
             }
             told(check::wait(session, &world, *caller, &mut random))?;
+            told(check::status(session, &world, *caller))?;
+            told(check::as_another(session, &world, &labels, *caller, &mut random))?;
             self.random = random;
         }
         let asked = *self.random.pick(&callers);

@@ -12,7 +12,13 @@ pub(crate) type Verdict = Result<(), String>;
 pub(crate) struct Labels {
     documents: HashMap<String, usize>,
     chunks: Vec<String>,
+    domains: HashMap<String, String>,
+    /// Domains that have keyword segments.
+    indexed: BTreeSet<String>,
 }
+
+/// A domain by its collection and owner.
+const DOMAIN: &str = "c.owner || '/' || c.name || ' of ' || d.owner";
 
 impl Labels {
     pub(crate) fn read(admin: &mut Session) -> Self {
@@ -21,7 +27,18 @@ impl Labels {
             [Some(id), Some(label)] => Some((id.clone(), label.parse().ok()?)),
             _ => None,
         });
-        Self { documents: documents.collect(), chunks: admin.column("SELECT id FROM rag.chunk") }
+        let domains = admin.rows(&format!(
+            "SELECT d.id, {DOMAIN} FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id"
+        ));
+        let domains: HashMap<String, String> =
+            domains.into_iter().filter_map(|row| Some((row[0].clone()?, row[1].clone()?))).collect();
+        let indexed = admin.column("SELECT DISTINCT domain_id FROM rag.segment");
+        Self {
+            documents: documents.collect(),
+            chunks: admin.column("SELECT id FROM rag.chunk"),
+            indexed: indexed.iter().filter_map(|id| domains.get(id).cloned()).collect(),
+            domains,
+        }
     }
 
     fn label(&self, id: &str) -> Result<usize, String> {
@@ -48,8 +65,10 @@ pub(crate) fn connect(database: &Database<'_>, world: &World, caller: Caller) ->
 }
 
 /// Tables whose rows are about documents, and the column that says which.
-const TABLES: [(&str, &str); 5] = [
+const TABLES: [(&str, &str); 7] = [
     ("document", "id"),
+    ("job", "document_id"),
+    ("job_status", "document_id"),
     ("chunk", "document_id"),
     ("section", "document_id"),
     ("metadata_value", "document_id"),
@@ -68,9 +87,15 @@ pub(crate) fn tables(session: &mut Session, world: &World, labels: &Labels, call
     ));
     sql.push(format!("SELECT 'vectors', count(*)::text FROM rag_vectors({all})"));
     sql.push("SELECT 'collection', owner || '/' || name FROM rag.collection".to_owned());
+    sql.push(format!(
+        "SELECT 'domain', {DOMAIN} FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id"
+    ));
+    sql.push("SELECT 'failed_job', document_id::text FROM rag.failed_job".to_owned());
+    sql.push("SELECT 'segment', domain_id::text FROM rag.segment".to_owned());
+    sql.push("SELECT 'tombstone', domain_id::text FROM rag.tombstone".to_owned());
+    sql.push("SELECT 'attachment', source::text FROM rag.attachment".to_owned());
     sql.push(
-        "SELECT 'domain', c.owner || '/' || c.name || ' of ' || d.owner
-         FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id"
+        "SELECT 'attachment_status', source || ': ' || rows || ', ' || done FROM rag.attachment_status"
             .to_owned(),
     );
     sql.push(
@@ -102,6 +127,12 @@ pub(crate) fn tables(session: &mut Session, world: &World, labels: &Labels, call
         let expected = match *table {
             "rag_vectors" => world.shown_in(caller, "chunk"),
             "attached_row" => world.shown_in(caller, table).into_iter().filter(is_attached).collect(),
+            // With names, which only who may know the collection is told.
+            "job_status" => {
+                let is_named =
+                    |d: &usize| world.can_name(caller, world.domains[world.documents[*d].domain].collection);
+                world.shown_in(caller, "document").into_iter().filter(is_named).collect()
+            }
             table => world.shown_in(caller, table),
         };
         same(table, &shown, &expected)?;
@@ -111,13 +142,31 @@ pub(crate) fn tables(session: &mut Session, world: &World, labels: &Labels, call
     let named: Vec<usize> = (0..world.collections.len()).filter(|c| world.can_name(caller, *c)).collect();
     let collections = named.iter().map(|c| world.collections[*c].full_name()).collect();
     same("collection", &take("collection"), &collections)?;
-    let domains = (0..world.domains.len()).filter(|d| world.reads(caller, *d)).filter_map(|d| {
-        let domain = &world.domains[d];
-        let is_shown = named.contains(&domain.collection);
-        is_shown
-            .then(|| format!("{} of {}", world.collections[domain.collection].full_name(), domain.owner.text))
+    let domains = (0..world.domains.len())
+        .filter(|d| world.reads(caller, *d) && named.contains(&world.domains[*d].collection));
+    same("domain", &take("domain"), &domains.map(|d| world.domain_name(d)).collect())?;
+    same("failed_job", &take("failed_job"), &BTreeSet::new())?;
+    // About all rows of a domain, for who sees all of them.
+    let whole = (0..world.domains.len()).filter(|d| world.reads_whole(caller, *d));
+    let whole: BTreeSet<String> = whole.map(|d| world.domain_name(d)).collect();
+    let mut names = |table: &str| -> Result<BTreeSet<String>, String> {
+        let name = |id: &String| {
+            labels.domains.get(id).cloned().ok_or_else(|| format!("{table}: {id} is no domain"))
+        };
+        take(table).iter().map(name).collect()
+    };
+    same("segment", &names("segment")?, &whole.intersection(&labels.indexed).cloned().collect())?;
+    let tombstones = names("tombstone")?;
+    same("tombstone", &tombstones, &tombstones.intersection(&whole).cloned().collect())?;
+    let tables = (0..world.collections.len()).filter(|c| world.owns(caller, *c)).filter_map(|c| {
+        let table = world.collections[c].table.as_ref()?;
+        let of_table = |d: &&usize| world.domains[world.documents[**d].domain].collection == c;
+        Some((table.name.clone(), world.shown_in(caller, "document").iter().filter(of_table).count()))
     });
-    same("domain", &take("domain"), &domains.collect())?;
+    let tables: Vec<(String, usize)> = tables.collect();
+    same("attachment", &take("attachment"), &tables.iter().map(|(name, _)| name.clone()).collect())?;
+    let status = tables.iter().map(|(name, count)| format!("{name}: {count}, {count}"));
+    same("attachment_status", &take("attachment_status"), &status.collect())?;
     let documents = world.shown_in(caller, "document");
     let status = named.iter().map(|c| {
         let within = documents.iter().filter(|d| world.domains[world.documents[**d].domain].collection == *c);
@@ -146,6 +195,44 @@ pub(crate) fn tables(session: &mut Session, world: &World, labels: &Labels, call
         &take("accepted_collection"),
         &accepted.map(|(_, who)| who.text.clone()).collect(),
     )
+}
+
+/// What the report says of a caller's documents.
+pub(crate) fn status(session: &mut Session, world: &World, caller: Caller) -> Verdict {
+    let report = session.try_rows("SELECT rag_status()").map_err(|failure| failure.to_string())?;
+    let report = report[0][0].clone().unwrap_or_default();
+    let expected = format!("your documents: {}, of which 0 pending", world.in_scope(caller, None).len());
+    if !report.contains(&expected) {
+        return Err(format!("rag_status: {report}\n{expected:?} expected"));
+    }
+    let is_told = |collection: &usize| report.contains(&world.collections[*collection].full_name());
+    match (0..world.collections.len()).find(is_told) {
+        Some(told) => Err(format!("rag_status tells of collection {told}: {report}")),
+        None => Ok(()),
+    }
+}
+
+/// As one of the roles that he is a member of, in the same session, he sees what that one does.
+pub(crate) fn as_another(
+    session: &mut Session,
+    world: &World,
+    labels: &Labels,
+    caller: Caller,
+    random: &mut Random,
+) -> Verdict {
+    let others: Vec<usize> =
+        world.memberships(caller.role).into_iter().filter(|r| *r != caller.role).collect();
+    if caller.user.is_some() || others.is_empty() {
+        return Ok(());
+    }
+    let other = Caller { role: *random.pick(&others), user: None };
+    let name = &world.roles[other.role].name;
+    session.run(&format!("SET ROLE {name}"));
+    let seen = tables(session, world, labels, other)
+        .and_then(|()| search(session, world, labels, other, random))
+        .and_then(|()| status(session, world, other));
+    session.run("RESET ROLE");
+    seen.map_err(|wrong| format!("as {name}: {wrong}"))
 }
 
 /// A condition on metadata, in the filter's words and in ours.

@@ -222,6 +222,18 @@ impl World {
             || self.is_owners_domain(domain) && self.grants_to(caller).any(is_shown)
     }
 
+    /// Whether he is told what is about all rows of a domain: nobody is where a policy may hide some from somebody.
+    pub(crate) fn reads_whole(&self, caller: Caller, domain: usize) -> bool {
+        let is_attached = self.collections[self.domains[domain].collection].table.is_some();
+        self.policies.is_empty() && !is_attached && self.reads(caller, domain)
+    }
+
+    /// A domain by its collection and owner.
+    pub(crate) fn domain_name(&self, domain: usize) -> String {
+        let Domain { collection, owner } = &self.domains[domain];
+        format!("{} of {}", self.collections[*collection].full_name(), owner.text)
+    }
+
     /// Whether he may change documents of a domain.
     pub(crate) fn writes(&self, caller: Caller, domain: usize) -> bool {
         let collection = self.domains[domain].collection;
@@ -272,6 +284,14 @@ impl World {
 
     /// Documents that a search of a collection, or without a name, may find.
     pub(crate) fn searched(&self, caller: Caller, collection: Option<usize>) -> BTreeSet<usize> {
+        self.in_scope(caller, collection)
+            .into_iter()
+            .filter(|d| !self.is_hidden(caller, "chunk", *d))
+            .collect()
+    }
+
+    /// Documents that he sees of those that a search of a collection, or without a name, goes over.
+    pub(crate) fn in_scope(&self, caller: Caller, collection: Option<usize>) -> BTreeSet<usize> {
         let all = 0..self.documents.len();
         all.filter(|d| {
             let domain = self.documents[*d].domain;
@@ -289,7 +309,6 @@ impl World {
                 && self.can_name(caller, within)
                 && self.shows(caller, *d, collection.is_some())
                 && !self.is_hidden(caller, "document", *d)
-                && !self.is_hidden(caller, "chunk", *d)
         })
         .collect()
     }
