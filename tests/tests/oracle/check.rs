@@ -13,8 +13,6 @@ pub(crate) struct Labels {
     documents: HashMap<String, usize>,
     chunks: Vec<String>,
     domains: HashMap<String, String>,
-    /// Domains that have keyword segments.
-    indexed: BTreeSet<String>,
 }
 
 /// A domain by its collection and owner.
@@ -32,13 +30,7 @@ impl Labels {
         ));
         let domains: HashMap<String, String> =
             domains.into_iter().filter_map(|row| Some((row[0].clone()?, row[1].clone()?))).collect();
-        let indexed = admin.column("SELECT DISTINCT domain_id FROM rag.segment");
-        Self {
-            documents: documents.collect(),
-            chunks: admin.column("SELECT id FROM rag.chunk"),
-            indexed: indexed.iter().filter_map(|id| domains.get(id).cloned()).collect(),
-            domains,
-        }
+        Self { documents: documents.collect(), chunks: admin.column("SELECT id FROM rag.chunk"), domains }
     }
 
     fn label(&self, id: &str) -> Result<usize, String> {
@@ -155,7 +147,12 @@ pub(crate) fn tables(session: &mut Session, world: &World, labels: &Labels, call
         };
         take(table).iter().map(name).collect()
     };
-    same("segment", &names("segment")?, &whole.intersection(&labels.indexed).cloned().collect())?;
+    // Of what is deleted, some may be there for a while.
+    let live =
+        world.documents.iter().filter(|d| !d.is_deleted).map(|d| world.domain_name(d.domain)).collect();
+    let segments = names("segment")?;
+    let expected = segments.union(&live).filter(|domain| whole.contains(*domain));
+    same("segment", &segments, &expected.cloned().collect())?;
     let tombstones = names("tombstone")?;
     same("tombstone", &tombstones, &tombstones.intersection(&whole).cloned().collect())?;
     let tables = (0..world.collections.len()).filter(|c| world.owns(caller, *c)).filter_map(|c| {
