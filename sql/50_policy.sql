@@ -40,7 +40,7 @@ COMMENT ON FUNCTION rag.sees(uuid) IS 'Whether the caller may see rows of this d
 CREATE FUNCTION rag.sees_document(domain_id uuid, document_id uuid) RETURNS boolean
     AS 'MODULE_PATHNAME', 'sees_document_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL RESTRICTED COST 0.0001 SUPPORT rag.policy_support;
 COMMENT ON FUNCTION rag.sees_document(uuid, uuid) IS
-    'Whether the caller may see this document and what was made of it. Of an attached table: whether he sees, now and under the table''s own policies, the source row, unchanged; policies of another''s table run only for a collection that he has accepted, or names in the call.';
+    'Whether the caller may see this document, but for policies that were added. Of an attached table: whether he sees, now and under the table''s own policies, the source row, unchanged; policies of another''s table run only for a collection that he has accepted, or names in the call.';
 
 CREATE FUNCTION rag.sees_part(domain_id uuid, document_id uuid) RETURNS boolean
     AS 'MODULE_PATHNAME', 'sees_part_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL RESTRICTED COST 0.0001 SUPPORT rag.policy_support;

@@ -1,7 +1,7 @@
 //! Running our own statements with the extension's rights, and under a search path nobody else chose.
 
 use pgrx::pg_sys;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString};
 
 const SAFE_SEARCH_PATH: &CStr = c"pg_catalog, pg_temp";
@@ -9,6 +9,7 @@ const SAFE_SEARCH_PATH: &CStr = c"pg_catalog, pg_temp";
 thread_local! {
     /// Search paths that callers of our functions had, innermost last.
     static CALLERS_PATHS: RefCell<Vec<CString>> = const { RefCell::new(Vec::new()) };
+    static RESTRICTIONS: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Restores user and settings when it goes out of scope, settings also that somebody else's function made meanwhile: an
@@ -96,6 +97,7 @@ pub(crate) fn restricted_to<T>(role: pg_sys::Oid, work: impl FnOnce() -> T) -> T
 /// cannot say for which application user the session speaks, take another role, or leave anything behind in it. Settings
 /// that they make end with it.
 pub(crate) fn restricted<T>(work: impl FnOnce() -> T) -> T {
+    let _depth = Restriction::begin();
     // SAFETY: on the backend's main thread within a transaction; the user stays the same, and the scope ends both the
     // restriction and the nest level.
     let _scope = unsafe {
@@ -106,6 +108,27 @@ pub(crate) fn restricted<T>(work: impl FnOnce() -> T) -> T {
         Scope { user: Some((user, context)), guc_level: pg_sys::NewGUCNestLevel() }
     };
     work()
+}
+
+/// How many calls of [`restricted`] are under way, one within the other. What somebody else's code does is told by this
+/// from what we do ourselves.
+pub(crate) fn restrictions() -> usize {
+    RESTRICTIONS.get()
+}
+
+struct Restriction;
+
+impl Restriction {
+    fn begin() -> Self {
+        RESTRICTIONS.set(RESTRICTIONS.get() + 1);
+        Self
+    }
+}
+
+impl Drop for Restriction {
+    fn drop(&mut self) {
+        RESTRICTIONS.set(RESTRICTIONS.get() - 1);
+    }
 }
 
 /// Runs `work` as the caller with `search_path = pg_catalog, pg_temp`, so that no operator or function of our

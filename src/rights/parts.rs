@@ -2,6 +2,7 @@
 //! alone.
 
 use crate::error::Result;
+use crate::pg::elevation;
 use crate::storage::{Id, collection, document};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -10,7 +11,8 @@ use std::collections::{HashMap, HashSet};
 const ONE_BY_ONE: usize = 32;
 
 thread_local! {
-    static IS_ASKING: Cell<bool> = const { Cell::new(false) };
+    /// While documents are asked about: how deep in code of others that was begun.
+    static ASKED_AT: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 /// Which documents the caller is shown, as far as was asked in one execution of a statement.
@@ -30,8 +32,9 @@ impl ShownDocuments {
     /// Whether added policies show a document of a domain that the caller sees.
     pub(super) fn contains(&mut self, domain: Id, document: Id) -> Result<bool> {
         let may_be_hidden = *self.may_be_hidden.get_or_insert_with(collection::may_hide_documents);
-        // An added policy that reads what was made of documents must not depend on itself.
-        if !may_be_hidden || IS_ASKING.get() {
+        // An added policy that reads what was made of documents must not depend on itself. What policies of attached
+        // tables read meanwhile is their owners' doing.
+        if !may_be_hidden || ASKED_AT.get() == Some(elevation::restrictions()) {
             return Ok(true);
         }
         let known = self.domains.entry(domain).or_default();
@@ -52,18 +55,19 @@ impl ShownDocuments {
     }
 }
 
-/// While documents are asked about, also if that fails.
-struct Asking;
+/// While documents are asked about, also if that fails; then it is as it was before.
+struct Asking {
+    before: Option<usize>,
+}
 
 impl Asking {
     fn begin() -> Self {
-        IS_ASKING.set(true);
-        Self
+        Self { before: ASKED_AT.replace(Some(elevation::restrictions())) }
     }
 }
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        IS_ASKING.set(false);
+        ASKED_AT.set(self.before);
     }
 }

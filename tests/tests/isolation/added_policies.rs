@@ -69,6 +69,41 @@ fn hidden_documents_cost_no_result_and_change_no_score() {
     assert_eq!(reader.count(&format!("SELECT count(*) FROM rag_vectors('{chunks}')")), 0);
 }
 
+/// While the extension asks what added policies show, policies of attached tables run, and with them whatever their owners
+/// have written.
+#[test]
+fn code_of_an_attached_table_is_shown_no_more_than_its_caller() {
+    let database = Database::new("asked_meanwhile");
+    let role = database.role("ann");
+    let mut ann = database.connect(&role);
+    let mut admin = database.admin();
+    admin.run(&format!("GRANT CREATE ON SCHEMA public TO {role}"));
+    ann.ingest("The lamp is in the attic.", "lamp");
+    admin.run(
+        "SELECT rag_add_policy('rag.document', 'no_lamps', command => 'select', using_expression => $$uri <> 'lamp'$$);
+         CREATE TABLE peeked (found bigint); GRANT INSERT ON peeked TO public",
+    );
+    let domain = admin.value("SELECT domain_id FROM rag.document WHERE uri = 'lamp'");
+    ann.run(&format!(
+        "CREATE FUNCTION peek() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+             INSERT INTO public.peeked SELECT count(*) FROM rag.chunk WHERE domain_id = '{domain}';
+             RETURN true;
+         END $$;
+         CREATE TABLE notes (id int PRIMARY KEY, body text);
+         INSERT INTO notes SELECT n, 'Note number ' || n FROM generate_series(1, 3) n;
+         SELECT rag_attach('notes', content => ARRAY['body'])"
+    ));
+    ann.settles("SELECT rag_wait('notes')");
+    ann.run(
+        "ALTER TABLE notes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; CREATE POLICY p ON notes USING (peek())",
+    );
+    for table in ["chunk", "section", "job", "attached_row"] {
+        ann.run(&format!("SELECT count(*) FROM rag.{table}"));
+    }
+    assert!(admin.count("SELECT count(*) FROM peeked") > 0, "the policy was not run");
+    assert_eq!(admin.count("SELECT max(found) FROM peeked"), 0);
+}
+
 /// Calls that read as the caller: searches and answers, and the tables themselves.
 const READS: [&str; 5] = [
     "SELECT count(*) FROM rag_search('rope')",
