@@ -20,7 +20,7 @@ pub(crate) enum Readiness {
 }
 
 /// Between two questions whether work is still wanted.
-const QUESTION: Duration = Duration::from_millis(200);
+const QUESTION: Duration = Duration::from_millis(50);
 
 type Question = Box<dyn Fn() -> Result<()>>;
 
@@ -31,7 +31,7 @@ thread_local! {
 }
 
 /// Runs `work`. While it waits for a socket, `still_wanted` is asked whenever the wait is interrupted and at least
-/// every 200 ms; its error ends the wait. For background work, which nobody cancels by a signal.
+/// every 50 ms; its error ends the wait. For background work, which nobody cancels by a signal.
 pub(crate) fn while_wanted<T>(
     still_wanted: impl Fn() -> Result<()> + 'static,
     work: impl FnOnce() -> T,

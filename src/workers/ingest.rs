@@ -42,7 +42,7 @@ const IDLE_TIME: Duration = Duration::from_millis(500);
 
 /// Between two looks whether the document at hand is still wanted: a short one is done before the first.
 const CLAIM_LOOK: Duration = Duration::from_secs(1);
-const CLAIM_LOOK_WHEN_ASKED: Duration = Duration::from_millis(200);
+const CLAIM_LOOK_WHEN_ASKED: Duration = Duration::from_millis(50);
 
 /// Between two looks, from document to document, whether another owner waits.
 const LOOK_BETWEEN: Duration = Duration::from_millis(250);
