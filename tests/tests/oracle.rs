@@ -16,7 +16,7 @@ mod step;
 #[path = "oracle/world.rs"]
 mod world;
 
-use check::{Labels, Verdict};
+use check::{Labels, Verdict, Viewer};
 use rag_tests::{Database, Random, Session, wait_until};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -97,6 +97,7 @@ impl<'a> Run<'a> {
             (Outcome::Done(rows), Ok(changed)) => {
                 action.by.is_none() || !is_counted(&action.sql) || rows == changed
             }
+            (Outcome::Within(least, most), Ok(changed)) => (least..=most).contains(&changed),
             (Outcome::Refused(code), Err(failure)) => failure.code == *code,
             _ => false,
         };
@@ -116,20 +117,21 @@ impl<'a> Run<'a> {
             let session = self.session(*caller);
             let who = format!("{} {:?}", world.roles[caller.role].name, caller.user);
             let told = |verdict: Verdict| verdict.map_err(|wrong| format!("{who}: {wrong}"));
-            told(check::tables(session, &world, &labels, *caller))?;
+            let viewer = Viewer { world: &world, labels: &labels, caller: *caller };
+            told(check::tables(session, viewer))?;
             for _ in 0..SEARCHES {
-                told(check::search(session, &world, &labels, *caller, &mut random))?;
+                told(check::search(session, viewer, &mut random))?;
             }
-            told(check::wait(session, &world, *caller, &mut random))?;
-            told(check::status(session, &world, *caller))?;
-            told(check::as_another(session, &world, &labels, *caller, &mut random))?;
+            told(check::wait(session, viewer, &mut random))?;
+            told(check::status(session, viewer))?;
+            told(check::as_another(session, viewer, &mut random))?;
             self.random = random;
         }
         let asked = *self.random.pick(&callers);
         let (world, mut random) = (self.world.clone(), self.random.clone());
         let is_compared = is_last && self.is_calm;
         let session = self.session(asked);
-        check::answer(session, &world, &labels, asked, &mut random)?;
+        check::answer(session, Viewer { world: &world, labels: &labels, caller: asked }, &mut random)?;
         if is_compared {
             alone::check(session, &world, asked, &mut random)
                 .map_err(|wrong| format!("{}: {wrong}", world.roles[asked.role].name))?;

@@ -230,7 +230,7 @@ fn what_others_have_shows_in_nothing_that_a_caller_can_look_at() {
                 let [one, other] = [&mut alone, &mut among].map(|session| seen(session, plan, &sql));
                 let difference: Vec<_> =
                     one.lines().zip(other.lines()).filter(|(one, other)| one != other).collect();
-                assert!(one == other, "{plan}\n{sql}\n{difference:#?}");
+                assert!(one == other, "{plan}, counting: {may_count}\n{sql}\n{difference:#?}");
                 assert_eq!(one.contains("permission denied to count"), !may_count, "{sql}\n{one}");
             }
         }

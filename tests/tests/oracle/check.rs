@@ -47,6 +47,22 @@ fn same<T: Ord + std::fmt::Debug>(what: &str, seen: &BTreeSet<T>, expected: &BTr
     Err(format!("{what}: shown, but not his: {more:?}; his, but not shown: {less:?}"))
 }
 
+/// Who looks, at what.
+#[derive(Clone, Copy)]
+pub(crate) struct Viewer<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) labels: &'a Labels,
+    pub(crate) caller: Caller,
+}
+
+impl Viewer<'_> {
+    /// What a collection's name, bare or with its owner, means to him.
+    fn meaning(self, name: &str) -> Meaning {
+        let (owner, bare) = name.rsplit_once('/').map_or((None, name), |(owner, bare)| (Some(owner), bare));
+        self.world.meaning(self.caller, owner, bare)
+    }
+}
+
 /// A session that acts for a caller.
 pub(crate) fn connect(database: &Database<'_>, world: &World, caller: Caller) -> Session {
     let mut session = database.connect(&world.roles[caller.role].name);
@@ -68,7 +84,8 @@ const TABLES: [(&str, &str); 7] = [
 ];
 
 /// Everything that one caller may read without a search.
-pub(crate) fn tables(session: &mut Session, world: &World, labels: &Labels, caller: Caller) -> Verdict {
+pub(crate) fn tables(session: &mut Session, viewer: Viewer<'_>) -> Verdict {
+    let Viewer { world, labels, caller } = viewer;
     let mut sql: Vec<String> = TABLES
         .iter()
         .map(|(table, column)| format!("SELECT '{table}', {column}::text FROM rag.{table}"))
@@ -195,7 +212,8 @@ pub(crate) fn tables(session: &mut Session, world: &World, labels: &Labels, call
 }
 
 /// What the report says of a caller's documents.
-pub(crate) fn status(session: &mut Session, world: &World, caller: Caller) -> Verdict {
+pub(crate) fn status(session: &mut Session, viewer: Viewer<'_>) -> Verdict {
+    let Viewer { world, caller, .. } = viewer;
     let report = session.try_rows("SELECT rag_status()").map_err(|failure| failure.to_string())?;
     let report = report[0][0].clone().unwrap_or_default();
     let expected = format!("your documents: {}, of which 0 pending", world.in_scope(caller, None).len());
@@ -210,13 +228,8 @@ pub(crate) fn status(session: &mut Session, world: &World, caller: Caller) -> Ve
 }
 
 /// As one of the roles that he is a member of, in the same session, he sees what that one does.
-pub(crate) fn as_another(
-    session: &mut Session,
-    world: &World,
-    labels: &Labels,
-    caller: Caller,
-    random: &mut Random,
-) -> Verdict {
+pub(crate) fn as_another(session: &mut Session, viewer: Viewer<'_>, random: &mut Random) -> Verdict {
+    let Viewer { world, caller, .. } = viewer;
     let others: Vec<usize> =
         world.memberships(caller.role).into_iter().filter(|r| *r != caller.role).collect();
     if caller.user.is_some() || others.is_empty() {
@@ -225,9 +238,10 @@ pub(crate) fn as_another(
     let other = Caller { role: *random.pick(&others), user: None };
     let name = &world.roles[other.role].name;
     session.run(&format!("SET ROLE {name}"));
-    let seen = tables(session, world, labels, other)
-        .and_then(|()| search(session, world, labels, other, random))
-        .and_then(|()| status(session, world, other));
+    let other = Viewer { caller: other, ..viewer };
+    let seen = tables(session, other)
+        .and_then(|()| search(session, other, random))
+        .and_then(|()| status(session, other));
     session.run("RESET ROLE");
     seen.map_err(|wrong| format!("as {name}: {wrong}"))
 }
@@ -260,13 +274,8 @@ fn filter(random: &mut Random, world: &World) -> (String, impl Fn(usize) -> bool
 }
 
 /// A search at random: who finds what, in which order, and how many.
-pub(crate) fn search(
-    session: &mut Session,
-    world: &World,
-    labels: &Labels,
-    caller: Caller,
-    random: &mut Random,
-) -> Verdict {
+pub(crate) fn search(session: &mut Session, viewer: Viewer<'_>, random: &mut Random) -> Verdict {
+    let Viewer { world, labels, caller } = viewer;
     let named = name(random, world);
     let mode = *random.pick(&["keyword", "vector", "hybrid"]);
     let words: Vec<&str> = (0..1 + random.below(2)).map(|_| *random.pick(&WORDS)).collect();
@@ -280,18 +289,12 @@ pub(crate) fn search(
     };
     let scope = match &named {
         None => Ok(world.searched(caller, None)),
-        Some(name) => {
-            let (owner, bare) = match name.rsplit_once('/') {
-                Some((owner, bare)) => (Some(owner), bare),
-                None => (None, name.as_str()),
-            };
-            match world.meaning(caller, owner, bare) {
-                Meaning::Collection(at) => Ok(world.searched(caller, Some(at))),
-                Meaning::NoDefault => Ok(BTreeSet::new()),
-                Meaning::Nothing => Err("42704"),
-                Meaning::Ambiguous => Err("22023"),
-            }
-        }
+        Some(name) => match viewer.meaning(name) {
+            Meaning::Collection(at) => Ok(world.searched(caller, Some(at))),
+            Meaning::NoDefault => Ok(BTreeSet::new()),
+            Meaning::Nothing => Err("42704"),
+            Meaning::Ambiguous => Err("22023"),
+        },
     };
     let wrong = |what: String| format!("{}: {what}", call(1000));
     let (scope, all) = match (scope, session.try_rows(&call(1000))) {
@@ -344,13 +347,8 @@ fn name(random: &mut Random, world: &World) -> Option<String> {
 }
 
 /// What an answer cites is what a search may find.
-pub(crate) fn answer(
-    session: &mut Session,
-    world: &World,
-    labels: &Labels,
-    caller: Caller,
-    random: &mut Random,
-) -> Verdict {
+pub(crate) fn answer(session: &mut Session, viewer: Viewer<'_>, random: &mut Random) -> Verdict {
+    let Viewer { world, labels, caller } = viewer;
     let question = format!("What is the note about the {}?", random.pick(&WORDS));
     let sql = format!("SELECT rag_answer('{question}', options => '{{\"min_support\": 0}}')");
     let rows = session.try_rows(&sql).map_err(|failure| format!("{sql}: {failure}"))?;
@@ -373,11 +371,9 @@ pub(crate) fn answer(
 }
 
 /// Waiting tells nobody of others' work, nor of others' collections.
-pub(crate) fn wait(session: &mut Session, world: &World, caller: Caller, random: &mut Random) -> Verdict {
-    let Some(named) = name(random, world) else { return Ok(()) };
-    let (owner, bare) =
-        named.rsplit_once('/').map_or((None, named.as_str()), |(owner, bare)| (Some(owner), bare));
-    let expected = match world.meaning(caller, owner, bare) {
+pub(crate) fn wait(session: &mut Session, viewer: Viewer<'_>, random: &mut Random) -> Verdict {
+    let Some(named) = name(random, viewer.world) else { return Ok(()) };
+    let expected = match viewer.meaning(&named) {
         Meaning::Collection(_) | Meaning::NoDefault => "t",
         Meaning::Nothing => "42704",
         Meaning::Ambiguous => "22023",

@@ -4,7 +4,7 @@
 //! of its steps: those that a disagreement does not need are dropped.
 
 use super::deed::{accept, attach, create, grant, put, rename};
-use super::world::{Caller, Document, PUBLIC, Policy, Role, World};
+use super::world::{Caller, Document, PUBLIC, Policy, Principal, Role, World};
 use rag_tests::{Random, literal};
 
 /// Words that documents may hold; none is another's stem.
@@ -20,6 +20,8 @@ pub(crate) const GATEWAY: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done(u64),
+    /// So many rows, and some of what is being cleared away at the time.
+    Within(u64, u64),
     Refused(&'static str),
 }
 
@@ -193,10 +195,14 @@ pub(crate) fn apply(world: &mut World, step: &Step) -> Vec<Action> {
         Step::Forget { who } => {
             let who = caller(who);
             let mine = world.principals(who);
-            let before = world.accepted.len();
+            let is_live = |(domain, _): &&(usize, Principal)| {
+                !world.collections[world.domains[*domain].collection].is_dropped
+            };
+            let is_mine = |(_, p): &&(usize, Principal)| mine.contains(p);
+            let all = world.accepted.iter().filter(is_mine).count() as u64;
+            let live = world.accepted.iter().filter(is_mine).filter(is_live).count() as u64;
             world.accepted.retain(|(_, p)| !mine.contains(p));
-            let gone = (before - world.accepted.len()) as u64;
-            one(Some(who), "DELETE FROM rag.accepted_collection".to_owned(), Outcome::Done(gone))
+            one(Some(who), "DELETE FROM rag.accepted_collection".to_owned(), Outcome::Within(live, all))
         }
         Step::Join { member, of } => {
             // Downwards only, so that nobody becomes a member of himself.
