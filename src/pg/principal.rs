@@ -5,6 +5,7 @@
 
 use crate::config;
 use crate::error::{Error, Result, excerpt};
+use crate::pg::table::{self, Condition, Row};
 use crate::pg::{call_cache, user_id};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use sha2::{Digest, Sha256};
@@ -238,87 +239,15 @@ fn role_oid(name: &str) -> Option<pg_sys::Oid> {
 
 /// The role as a gateway, if `rag.gateway` names it.
 fn gateway(role: pg_sys::Oid) -> Option<Gateway> {
-    let key = pg_sys::Datum::from(role);
-    let read = |row, columns| {
-        let mut is_null = false;
-        // SAFETY: row and columns are those of the scan; the second column is a boolean.
-        let local_only = unsafe { pg_sys::heap_getattr(row, 2, columns, &mut is_null) };
-        Gateway { local_only: local_only.value() as u8 != 0 }
-    };
-    // SAFETY: the first column is the role, an OID. The table has a handful of rows at most, and needs no index.
-    unsafe { own_row(c"gateway", None, pg_sys::F_OIDEQ, key, read) }
+    let local_only = |row: &Row<'_>| row.get(c"local_only");
+    let found = table::rows(c"gateway", c"gateway_pkey", &Condition::Oid(c"role", role), local_only);
+    found.first().map(|local_only| Gateway { local_only: *local_only })
 }
 
 /// Whether `rag.domain` has this id without a collection: it is being cleared away.
 fn is_dropped_domain(id: [u8; 16]) -> bool {
-    let key = pg_sys::Datum::from(id.as_ptr());
-    let collection_is_null = |row, columns| {
-        let mut is_null = false;
-        // SAFETY: row and columns are those of the scan; the second column is the collection.
-        unsafe { pg_sys::heap_getattr(row, 2, columns, &mut is_null) };
-        is_null
-    };
-    // SAFETY: the first column is the id, by which the index is ordered; a `uuid` datum points to its 16 bytes,
-    // which outlive the call.
-    let is_dropped =
-        unsafe { own_row(c"domain", Some(c"domain_pkey"), pg_sys::F_UUID_EQ, key, collection_is_null) };
-    is_dropped == Some(true)
-}
-
-/// What `read` makes of the row of a table of ours whose first column equals a key; `None` if there is none.
-///
-/// Read straight from the table, for this runs within policies, which would hide rows or ask again. While the
-/// extension is being created or dropped, a table or index may be missing: then there is no such row.
-///
-/// # Safety
-/// `equal` compares the first column's type, of which `key` is a value; an index leads with that column.
-unsafe fn own_row<R>(
-    table: &CStr,
-    index: Option<&CStr>,
-    equal: u32,
-    key: pg_sys::Datum,
-    read: impl FnOnce(pg_sys::HeapTuple, pg_sys::TupleDesc) -> R,
-) -> Option<R> {
-    // SAFETY: an ordinary scan under the active snapshot, closed before returning; the row lives as long as the scan.
-    unsafe {
-        let namespace = pg_sys::get_namespace_oid(c"rag".as_ptr(), true);
-        let named = |name: &CStr| {
-            let oid = pg_sys::get_relname_relid(name.as_ptr(), namespace);
-            (namespace != pg_sys::InvalidOid && oid != pg_sys::InvalidOid).then_some(oid)
-        };
-        let table = named(table)?;
-        let index = match index {
-            Some(index) => Some(named(index)?),
-            None => None,
-        };
-        let relation = pg_sys::table_open(table, pg_sys::AccessShareLock as i32);
-        let snapshot = if pg_sys::ActiveSnapshotSet() {
-            pg_sys::GetActiveSnapshot()
-        } else {
-            pg_sys::GetTransactionSnapshot()
-        };
-        let mut condition = pg_sys::ScanKeyData::default();
-        pg_sys::ScanKeyInit(
-            &mut condition,
-            1,
-            pg_sys::BTEqualStrategyNumber as u16,
-            pg_sys::Oid::from(equal),
-            key,
-        );
-        let scan = pg_sys::systable_beginscan(
-            relation,
-            index.unwrap_or(pg_sys::InvalidOid),
-            index.is_some(),
-            snapshot,
-            1,
-            &mut condition,
-        );
-        let row = pg_sys::systable_getnext(scan);
-        let found = (!row.is_null()).then(|| read(row, (*relation).rd_att));
-        pg_sys::systable_endscan(scan);
-        pg_sys::table_close(relation, pg_sys::AccessShareLock as i32);
-        found
-    }
+    let without_collection = |row: &Row<'_>| Some(row.get::<pgrx::Uuid>(c"collection_id").is_none());
+    table::rows(c"domain", c"domain_pkey", &Condition::Uuid(c"id", id), without_collection).contains(&true)
 }
 
 /// The role and all roles whose privileges it inherits, without what being a superuser would add.

@@ -13,6 +13,10 @@ use std::marker::PhantomData;
 pub(crate) enum Condition<'a> {
     /// A text column equals this.
     Text(&'a CStr, &'a str),
+    /// An oid column equals this.
+    Oid(&'a CStr, Oid),
+    /// A uuid column equals this.
+    Uuid(&'a CStr, [u8; 16]),
     /// A uuid column is this or greater.
     UuidFrom(&'a CStr, [u8; 16]),
 }
@@ -75,6 +79,20 @@ pub(crate) fn rows<R>(
                 pg_sys::DEFAULT_COLLATION_OID,
                 pg_sys::F_TEXTEQ,
                 text.into_datum(),
+            ),
+            Condition::Oid(column, oid) => (
+                column,
+                pg_sys::BTEqualStrategyNumber,
+                pg_sys::InvalidOid,
+                pg_sys::F_OIDEQ,
+                Some(pg_sys::Datum::from(*oid)),
+            ),
+            Condition::Uuid(column, bytes) => (
+                column,
+                pg_sys::BTEqualStrategyNumber,
+                pg_sys::InvalidOid,
+                pg_sys::F_UUID_EQ,
+                Some(pg_sys::Datum::from(bytes.as_ptr())),
             ),
             Condition::UuidFrom(column, bytes) => (
                 column,

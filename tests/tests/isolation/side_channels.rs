@@ -237,6 +237,32 @@ fn what_others_have_shows_in_nothing_that_a_caller_can_look_at() {
     }
 }
 
+/// Neither by what a query goes over, nor by what its policies read of rag.domain and others to decide.
+#[test]
+fn reading_counts_nothing_for_whoever_may_not_count() {
+    let database = Database::new("uncounted");
+    let mut ann = database.user("ann");
+    own_something(&mut ann, "ann");
+    let counted = "SELECT c.relname || ' returned ' || pg_stat_get_xact_tuples_returned(c.oid) || ', fetched '
+                          || pg_stat_get_xact_tuples_fetched(c.oid)
+                   FROM pg_class c
+                   WHERE c.relnamespace = 'rag'::regnamespace AND c.relkind IN ('r', 'i')
+                     AND pg_stat_get_xact_tuples_returned(c.oid) + pg_stat_get_xact_tuples_fetched(c.oid) > 0";
+    for table in TABLES {
+        for plan in PLANS {
+            ann.run("SELECT pg_stat_force_next_flush()");
+            ann.run(&format!("BEGIN; {plan}"));
+            let query = format!("SELECT count(*) FROM rag.{table}");
+            ann.run(&format!("EXPLAIN {query}; {query}; PREPARE query AS {query}; EXECUTE query"));
+            // Roles come and go in other sessions, and with them what is known of this one's rights.
+            database.admin().run(&format!("ALTER ROLE {} CONNECTION LIMIT -1", database.role_name("ann")));
+            ann.run("EXECUTE query; DEALLOCATE query");
+            assert_eq!(ann.column(counted), Vec::<String>::new(), "rag.{table}, {plan}");
+            ann.run("ROLLBACK");
+        }
+    }
+}
+
 /// Policies read these tables themselves, when they have to: more often where others change something meanwhile.
 #[test]
 fn what_policies_read_leaves_the_callers_own_counters_alone() {
