@@ -116,8 +116,8 @@ settings! {
         "Each INSERT, UPDATE or COPY waits for the engine, and what it wrote is found at once. Off: background workers process what is committed.";
 
     INGEST_WORKERS "ingest_workers" integer(2, 0..=16, Unit::Count) Reload Everyone
-        "Most background workers that ingest documents, per database."
-        "0 stops ingestion. All databases together use at most half of max_worker_processes.";
+        "Most background workers that ingest one owner's documents, per database."
+        "One more is there for an owner whom none of them serves. 0 stops ingestion. All databases together use at most half of max_worker_processes.";
     MAX_TRIES "max_tries" integer(5, 1..=100, Unit::Count) Reload Everyone
         "Tries after which a job is listed as failed."
         "Tries are spaced by a growing delay. A document that does not parse is not tried again.";
@@ -288,8 +288,8 @@ pub(crate) fn engine_timeout() -> Duration {
 }
 
 /// Most ingest workers per database; 0 is none.
-pub(crate) fn ingest_workers() -> i32 {
-    INGEST_WORKERS.get()
+pub(crate) fn ingest_workers() -> usize {
+    usize::try_from(INGEST_WORKERS.get()).unwrap_or(0)
 }
 
 /// Tries of a job.

@@ -68,7 +68,10 @@ fn describe_workers(lines: &mut Lines) -> Result<()> {
     } else if config::ingest_workers() == 0 {
         lines.bad("ingestion: off (rag_ext.ingest_workers = 0)");
     } else {
-        lines.good(format!("ingestion: up to {} workers per database", config::ingest_workers()));
+        lines.good(format!(
+            "ingestion: up to {} workers per owner and database, and one for who waits",
+            config::ingest_workers()
+        ));
     }
     Ok(())
 }

@@ -4,10 +4,11 @@
 //! false, requests for work are dropped and the engine's state is unknown.
 
 use crate::error::{Error, Result};
-use crate::pg::work_queue::{Place, WorkQueue};
+use crate::pg::work_queue::{Place, WORKERS, WorkQueue};
 use crate::pg::{interrupts, server, transaction, worker};
 use pgrx::{PGRXSharedMemory, PgLogLevel, PgLwLock, PgSqlErrorCode, pg_guard, pg_shmem_init, pg_sys};
 use std::cell::Cell;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -302,6 +303,38 @@ pub(crate) fn look_for_work() {
 /// How often work was asked for so far in this worker's database: another number means that some came.
 pub(crate) fn requests_for_work() -> u64 {
     PLACE.get().and_then(|place| with_work_queue(|queue, _| queue.requests(place))).unwrap_or(0)
+}
+
+/// This worker is about to work on documents of this owner; false if `most` others of its database are at his.
+pub(crate) fn serve(owner: &str, most: usize) -> bool {
+    let mut hash = DefaultHasher::new();
+    owner.hash(&mut hash);
+    // 0 stands for nobody.
+    let owner = hash.finish().max(1);
+    PLACE.get().and_then(|place| with_work_queue(|queue, _| queue.serve(place, owner, most))).unwrap_or(true)
+}
+
+/// This worker is at nobody's documents any more.
+pub(crate) fn serve_nobody() {
+    if let Some(place) = PLACE.get() {
+        with_work_queue(|queue, _| queue.serve_nobody(place));
+    }
+}
+
+/// Whether `most` other workers of this one's database are all at work.
+pub(crate) fn is_spare_worker(most: usize) -> bool {
+    PLACE.get().and_then(|place| with_work_queue(|queue, _| queue.is_spare(place, most))).unwrap_or(false)
+}
+
+/// Whether there is no place for another worker, in whichever database.
+pub(crate) fn workers_are_full() -> bool {
+    let in_all = most_workers();
+    with_work_queue(|queue, _| queue.is_full(in_all)).unwrap_or(true)
+}
+
+/// All databases together leave half of the server's worker processes to others.
+pub(crate) fn most_workers() -> usize {
+    (server::max_worker_processes() / 2).clamp(1, WORKERS)
 }
 
 /// This worker found nothing to do and pauses; false if it must look again at once.

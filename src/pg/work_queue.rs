@@ -167,10 +167,9 @@ impl WorkQueue {
             }
         }
         let Some((workers, _, _, index)) = best else { return Next::Wait { until } };
-        let active = self.workers.iter().filter(|worker| worker.stage != Stage::Free).count();
         let free = self.workers.iter().position(|worker| worker.stage == Stage::Free);
         match free {
-            Some(place) if active < limits.in_all => self.keep_place(index, place, Kind::Ingest, now),
+            Some(place) if !self.is_full(limits.in_all) => self.keep_place(index, place, Kind::Ingest, now),
             _ => {
                 // Whoever waits is served when a worker leaves, which wakes the launcher.
                 if workers == 0 {
@@ -184,12 +183,11 @@ impl WorkQueue {
     /// One index worker per database, beyond the limit per database.
     fn next_index(&mut self, now: i64, limits: Limits) -> Option<Next> {
         let place = self.workers.iter().position(|worker| worker.stage == Stage::Free)?;
-        let active = self.workers.iter().filter(|worker| worker.stage != Stage::Free).count();
         let index = self.databases.iter().position(|database| {
             let is_due = database.index_wanted && database.index_not_before.max(database.closed_until) <= now;
             is_due && !self.workers_of(database.oid).any(|worker| worker.kind == Kind::Index)
         })?;
-        (active < limits.in_all).then(|| self.keep_place(index, place, Kind::Index, now))
+        (!self.is_full(limits.in_all)).then(|| self.keep_place(index, place, Kind::Index, now))
     }
 
     /// When the next index worker may start that has to wait for its time.
@@ -297,6 +295,7 @@ impl WorkQueue {
         if let Some(worker) = self.worker(place) {
             worker.pausing = seen == wanted;
             worker.called = !worker.pausing;
+            worker.serves = 0;
         }
         seen == wanted
     }
@@ -315,6 +314,34 @@ impl WorkQueue {
             self.look(place);
         }
         called
+    }
+
+    /// A worker is about to work on documents of this owner, and no more on another's. False, and it goes on as it was, if
+    /// `most` others of its database are at his: then somebody else's are to be found for it.
+    pub(crate) fn serve(&mut self, place: Place, owner: u64, most: usize) -> bool {
+        let is_free = self.ingest_workers_beside(place).filter(|worker| worker.serves == owner).count() < most;
+        if is_free && let Some(worker) = self.worker(place) {
+            worker.serves = owner;
+        }
+        is_free
+    }
+
+    /// A worker is at nobody's documents any more.
+    pub(crate) fn serve_nobody(&mut self, place: Place) {
+        if let Some(worker) = self.worker(place) {
+            worker.serves = 0;
+        }
+    }
+
+    /// Whether a worker is the one beyond `most` of its database, which are all at work: it is kept for an owner whom
+    /// nobody serves.
+    pub(crate) fn is_spare(&self, place: Place, most: usize) -> bool {
+        self.ingest_workers_beside(place).filter(|worker| !worker.pausing).count() >= most
+    }
+
+    /// Whether there is no place for another worker.
+    pub(crate) fn is_full(&self, in_all: usize) -> bool {
+        self.workers.iter().filter(|worker| worker.stage != Stage::Free).count() >= in_all
     }
 
     /// A worker is about to look for an attached table to follow. False if as many others of its database are at some.
@@ -450,6 +477,14 @@ impl WorkQueue {
 
     fn ingest_workers_of(&self, oid: u32) -> impl Iterator<Item = &Worker> {
         self.workers_of(oid).filter(|worker| worker.kind == Kind::Ingest)
+    }
+
+    /// The running ones of a worker's database, without itself.
+    fn ingest_workers_beside(&self, place: Place) -> impl Iterator<Item = &Worker> {
+        let own = self.workers.get(place.index).filter(|worker| worker.token == place.token);
+        let database = own.map_or(0, |worker| worker.database);
+        self.ingest_workers_of(database)
+            .filter(move |worker| worker.stage == Stage::Running && worker.token != place.token)
     }
 
     /// Since when all of a database's workers are at work; `None` if one is not.

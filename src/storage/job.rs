@@ -75,17 +75,38 @@ const SERVED_BY_OTHERS: &str = "SELECT DISTINCT d.owner_role::oid || '/' || d.ow
 
 /// The next domain with work that is due, after `last` (0 at first) in the falling order of ids, then beginning anew: each
 /// owner gets his turn, however much another has queued in however many domains. `served` are those who had theirs since
-/// the last beginning; a new one empties it. While others wait, no turn goes to an owner whom another worker is at.
+/// the last beginning; a new one empties it. While others wait, no turn goes to an owner whom another worker is at, and
+/// never one to an owner for whom `may_serve` denies it.
 ///
 /// The owner may have given another of his domains a higher priority; then the turn is spent there, so that no priority
 /// takes anything from others.
-pub(crate) fn next_turn(last: Id, served: &mut Vec<String>) -> Result<Option<Turn>> {
+pub(crate) fn next_turn(
+    last: Id,
+    served: &mut Vec<String>,
+    may_serve: impl Fn(&str) -> bool,
+) -> Result<Option<Turn>> {
+    let mut without = Vec::new();
+    loop {
+        match next_candidate(last, served, &without)? {
+            Some((of, owner)) if may_serve(&owner) => {
+                let spent_in = preferred_domain(of)?.unwrap_or(of);
+                return Ok(Some(Turn { of, owner, spent_in }));
+            }
+            Some((_, owner)) => without.push(owner),
+            None => return Ok(None),
+        }
+    }
+}
+
+/// Whose turn it would be, `without` these owners.
+fn next_candidate(last: Id, served: &mut Vec<String>, without: &[String]) -> Result<Option<(Id, String)>> {
     let next = |before: Id, without: Vec<String>| {
         spi::write_one(NEXT_TURN, vec![uuid(before).into(), without.into()], |row| {
             Ok((row.require::<pgrx::Uuid>(1).map(id)?, row.require::<String>(2)?))
         })
     };
-    let busy = spi::write(SERVED_BY_OTHERS, vec![], |row| row.require::<String>(1))?;
+    let mut busy = spi::write(SERVED_BY_OTHERS, vec![], |row| row.require::<String>(1))?;
+    busy.extend_from_slice(without);
     let mut found = match last {
         0 => None,
         last => next(last, busy.iter().chain(served.iter()).cloned().collect())?,
@@ -95,10 +116,14 @@ pub(crate) fn next_turn(last: Id, served: &mut Vec<String>) -> Result<Option<Tur
         found = next(Id::MAX, busy.clone())?;
     }
     if found.is_none() && !busy.is_empty() {
-        found = next(Id::MAX, Vec::new())?;
+        found = next(Id::MAX, without.to_vec())?;
     }
-    let Some((of, owner)) = found else { return Ok(None) };
-    let preferred = spi::write_one(
+    Ok(found)
+}
+
+/// Where the owner of a domain wants his turn to be spent, if he gave another domain a higher priority.
+fn preferred_domain(of: Id) -> Result<Option<Id>> {
+    spi::write_one(
         "SELECT o.id FROM rag.domain d
          JOIN rag.domain o ON o.owner = d.owner AND o.owner_role = d.owner_role AND o.priority > d.priority
          JOIN rag.collection c ON c.id = o.collection_id
@@ -108,8 +133,7 @@ pub(crate) fn next_turn(last: Id, served: &mut Vec<String>) -> Result<Option<Tur
          ORDER BY o.priority DESC, o.id LIMIT 1",
         vec![uuid(of).into()],
         |row| row.require::<pgrx::Uuid>(1).map(id),
-    )?;
-    Ok(Some(Turn { of, owner, spent_in: preferred.unwrap_or(of) }))
+    )
 }
 
 /// Whether another owner waits while the document's has several workers, of which this one came last: what it is at is

@@ -53,5 +53,5 @@ pub(super) fn is_full() -> bool {
 }
 
 fn most_following() -> usize {
-    usize::try_from(config::ingest_workers() / 2).unwrap_or(0).max(1)
+    (config::ingest_workers() / 2).max(1)
 }

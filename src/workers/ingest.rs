@@ -9,6 +9,7 @@ use super::failure::{give_back, settle_failure};
 use super::looks::Looks;
 use super::unwritten::Unwritten;
 use super::{attach, merge};
+use crate::config;
 use crate::error::{Error, Result, unless_locked};
 use crate::ingest::extract::{Extraction, extract_again};
 use crate::ingest::process::{self, ProcessedDocument};
@@ -138,12 +139,18 @@ fn work_until_idle() -> Result<()> {
             // Another worker may have died meanwhile, with documents in its hands.
             None if work.reclaim_orphans()? => continue,
             None => idle_since = Some(Instant::now()),
+            Some(_) if is_spare() && !shared::workers_are_full() => {}
             Some(since) if since.elapsed() >= IDLE_TIME && work.unwritten.is_empty() => break,
             Some(_) => {}
         }
         worker::wait(IDLE_TIME);
     }
     work.unwritten.give_back()
+}
+
+/// Whether as many others are at work as may be at one owner's documents: this one waits for who else comes.
+fn is_spare() -> bool {
+    shared::is_spare_worker(config::ingest_workers())
 }
 
 fn report(what: &str, error: &Error) {
@@ -181,13 +188,16 @@ impl Work {
         }
         let (last, served) = (self.last, &mut self.served);
         let claimed = unless_locked(worker::transaction(|| {
-            let Some(turn) = job::next_turn(last, served)? else { return Ok(None) };
+            let may_serve = |owner: &str| shared::serve(owner, config::ingest_workers());
+            let Some(turn) = job::next_turn(last, served, may_serve)? else { return Ok(None) };
             let domain = turn.spent_in;
             let claims = job::claim(domain, CLAIM)?;
             Ok(Some((turn, claims, collection::of_domain(domain)?)))
         }))?;
         let Some((turn, claims, collection)) = claimed.flatten() else {
-            return Ok(followed || self.chores.do_all()?);
+            shared::serve_nobody();
+            // The spare one is to be free when somebody comes. The others do chores between their turns.
+            return Ok(followed || !is_spare() && self.chores.do_all()?);
         };
         let domain = turn.spent_in;
         self.last = turn.of;

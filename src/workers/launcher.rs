@@ -5,7 +5,9 @@
 
 use crate::config;
 use crate::error::Result;
-use crate::pg::work_queue::{Kind, Limits, Next, Place, WORKERS};
+#[cfg(doc)]
+use crate::pg::work_queue::WorkQueue;
+use crate::pg::work_queue::{Kind, Limits, Next, Place};
 use crate::pg::worker::{self, StartedWorker, Termination};
 use crate::pg::{database, interrupts, server, shared};
 use crate::search;
@@ -140,11 +142,12 @@ impl Launcher {
     }
 }
 
-/// All databases together leave half of the server's worker processes to others.
+/// One worker of a database's is beyond those that one owner may have: see [`WorkQueue::is_spare`].
 fn limits() -> Limits {
+    let of_one_owner = config::ingest_workers();
     Limits {
-        per_database: usize::try_from(config::ingest_workers()).unwrap_or(0),
-        in_all: (server::max_worker_processes() / 2).clamp(1, WORKERS),
+        per_database: if of_one_owner == 0 { 0 } else { of_one_owner + 1 },
+        in_all: shared::most_workers(),
         nap: i64::try_from(config::launcher_naptime().as_micros()).unwrap_or(i64::MAX),
     }
 }

@@ -326,3 +326,57 @@ fn a_closed_database_loses_its_workers_and_gets_none_until_it_is_opened() {
     assert!(matches!(scene.next(), Next::Start { database: 7, kind: Kind::Index, .. }));
     scene.start(7);
 }
+
+/// Three workers of database 7, of which no more than two are to be at documents of one owner.
+fn three_workers() -> (Scene, [Place; 3]) {
+    let mut scene = Scene::new();
+    let places = std::array::from_fn(|_| {
+        scene.request(7);
+        let limits = Limits { per_database: 3, ..LIMITS };
+        let Next::Start { place, .. } = scene.queue.next(scene.now, limits, &mut |_| {}) else {
+            panic!("nothing started")
+        };
+        assert!(scene.queue.attach(place, 1000, 100 + place.index, scene.now));
+        scene.now += SECOND;
+        place
+    });
+    (scene, places)
+}
+
+#[test]
+fn an_owner_has_no_more_workers_than_he_may_until_one_is_at_anothers() {
+    let (mut scene, [first, second, third]) = three_workers();
+    let (ann, bob) = (1, 2);
+    assert!(scene.queue.serve(first, ann, 2) && scene.queue.serve(second, ann, 2));
+    assert!(!scene.queue.serve(third, ann, 2));
+    // Those who are at his documents go on with the next ones.
+    assert!(scene.queue.serve(first, ann, 2) && scene.queue.serve(second, ann, 2));
+    assert!(scene.queue.serve(third, bob, 2));
+    assert!(scene.queue.serve(first, bob, 2), "the first is at bob's, too");
+    assert!(!scene.queue.serve(second, bob, 2) && scene.queue.serve(second, ann, 2));
+    scene.queue.serve_nobody(third);
+    assert!(scene.queue.serve(third, ann, 2));
+    // Whoever pauses is at nobody's.
+    scene.queue.look(second);
+    assert!(scene.queue.pause(second));
+    assert!(scene.queue.serve(first, ann, 2));
+    scene.leave_idle(third);
+    assert!(scene.queue.serve(first, ann, 1));
+}
+
+#[test]
+fn a_worker_is_spare_while_the_others_are_at_work() {
+    let (mut scene, [first, second, third]) = three_workers();
+    assert!(scene.queue.is_spare(third, 2) && !scene.queue.is_spare(third, 3));
+    scene.queue.look(second);
+    assert!(scene.queue.pause(second));
+    assert!(!scene.queue.is_spare(third, 2));
+    assert!(scene.queue.is_spare(second, 2), "the one that pauses is spare now");
+    scene.queue.resume(second, scene.now);
+    assert!(!scene.queue.is_full(LIMITS.in_all));
+    scene.request(8);
+    scene.start(8);
+    assert!(scene.queue.is_full(LIMITS.in_all));
+    scene.leave_idle(first);
+    assert!(!scene.queue.is_spare(third, 2) && !scene.queue.is_full(LIMITS.in_all));
+}

@@ -44,6 +44,8 @@ pub(super) struct Worker {
     pub(super) busy_since: i64,
     /// The role whose attached tables it is at; 0: it is at none.
     pub(super) follows: u32,
+    /// Whose documents it is at, as [`super::WorkQueue::serve`] was told; 0: nobody's.
+    pub(super) serves: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,6 +83,7 @@ pub(super) const NO_WORKER: Worker = Worker {
     started: 0,
     busy_since: 0,
     follows: 0,
+    serves: 0,
 };
 
 impl Worker {
