@@ -319,7 +319,8 @@ impl WorkQueue {
     /// A worker is about to work on documents of this owner, and no more on another's. False, and it goes on as it was, if
     /// `most` others of its database are at his: then somebody else's are to be found for it.
     pub(crate) fn serve(&mut self, place: Place, owner: u64, most: usize) -> bool {
-        let is_free = self.ingest_workers_beside(place).filter(|worker| worker.serves == owner).count() < most;
+        let is_free =
+            self.ingest_workers_beside(place).filter(|worker| worker.serves == owner).count() < most;
         if is_free && let Some(worker) = self.worker(place) {
             worker.serves = owner;
         }

@@ -113,7 +113,8 @@ fn line(victim: &mut Session, n: &mut usize) -> Duration {
     victim.run(&format!("INSERT INTO rag.document (uri, content) VALUES ('{n}', 'Line number {n}.')"));
     assert!(victim.holds(&format!("SELECT rag_wait(NULL, '{} s')", LIMIT.as_secs())), "line {n} is not done");
     assert_eq!(victim.count("SELECT count(*) FROM rag.document WHERE status = 'done'"), *n as i64);
-    let took = "SELECT (extract(epoch FROM max(finished_at) - max(queued_at)) * 1000000)::bigint FROM rag.job";
+    let took =
+        "SELECT (extract(epoch FROM max(finished_at) - max(queued_at)) * 1000000)::bigint FROM rag.job";
     Duration::from_micros(u64::try_from(victim.count(took)).unwrap())
 }
 

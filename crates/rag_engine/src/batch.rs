@@ -1,7 +1,8 @@
 //! The batch policy: which rows run next. A pure function of what waits; the scheduler does what it says.
 //!
 //! Rules, in this order:
-//! 1. Interactive work goes before bulk work.
+//! 1. Interactive work goes before bulk work. Where one principal's bulk work has all places that it may have, a spare
+//!    one is open to the others' ([`Bulk::Spare`]).
 //! 2. Inside a lane, the principal who has been served the fewest tokens goes first, then the older request.
 //! 3. A row that must not share a batch ([`Waiting::alone`]) runs alone. Others are joined by rows of the same
 //!    model and lane, from several requests, as long as rows × longest row stays within the budget.
@@ -19,6 +20,8 @@ pub struct Waiting<'a> {
     pub lane: Lane,
     /// Who asks.
     pub principal: PrincipalKey,
+    /// Whether bulk work of this principal runs now.
+    pub has_bulk_running: bool,
     /// Tokens already served to this principal in this lane.
     pub served: u64,
     /// Order of arrival.
@@ -38,8 +41,32 @@ pub struct Budget {
     pub padded_tokens: u32,
     /// Most rows.
     pub rows: u32,
-    /// Whether bulk work may start now.
-    pub bulk: bool,
+    /// Whether interactive work may start now.
+    pub interactive: bool,
+    /// Whether bulk work may.
+    pub bulk: Bulk,
+}
+
+/// Which bulk work may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bulk {
+    /// Everybody's.
+    Open,
+    /// That of principals of whom none runs: somebody else has all places.
+    Spare,
+    /// Nobody's.
+    Closed,
+}
+
+impl Budget {
+    fn admits(&self, waiting: &Waiting<'_>) -> bool {
+        match (waiting.lane, self.bulk) {
+            (Lane::Interactive, _) => self.interactive,
+            (Lane::Bulk, Bulk::Open) => true,
+            (Lane::Bulk, Bulk::Spare) => !waiting.has_bulk_running,
+            (Lane::Bulk, Bulk::Closed) => false,
+        }
+    }
 }
 
 /// Rows to run from one request: a range of its waiting rows, always from the front.
@@ -53,22 +80,17 @@ pub struct Pick {
 
 /// The next batch; empty if nothing may run.
 pub fn next_batch(waiting: &[Waiting<'_>], budget: Budget) -> Vec<Pick> {
-    let lane = |lane| waiting.iter().any(|w| w.lane == lane);
-    let lane = match (lane(Lane::Interactive), budget.bulk && lane(Lane::Bulk)) {
-        (true, _) => Lane::Interactive,
-        (false, true) => Lane::Bulk,
-        (false, false) => return Vec::new(),
-    };
-    let mut order: Vec<usize> = (0..waiting.len()).filter(|i| waiting[*i].lane == lane).collect();
-    order.sort_by_key(|i| (waiting[*i].served, waiting[*i].arrived));
+    let mut order: Vec<usize> = (0..waiting.len()).filter(|i| budget.admits(&waiting[*i])).collect();
+    order.sort_by_key(|i| (waiting[*i].lane != Lane::Interactive, waiting[*i].served, waiting[*i].arrived));
     let Some(first) = order.first().map(|i| &waiting[*i]) else { return Vec::new() };
+    let shares = |w: &Waiting<'_>| w.lane == first.lane && w.model == first.model && !w.alone;
     if first.alone {
         return vec![Pick { request: order[0], rows: 0..1 }];
     }
 
     let mut picks = Vec::new();
     let (mut rows, mut longest) = (0u32, 0u32);
-    for &request in order.iter().filter(|i| waiting[**i].model == first.model && !waiting[**i].alone) {
+    for &request in order.iter().filter(|i| shares(&waiting[**i])) {
         let mut taken = 0;
         for &tokens in waiting[request].rows {
             let padded = u64::from(longest.max(tokens)) * u64::from(rows + 1);
@@ -88,10 +110,11 @@ pub fn next_batch(waiting: &[Waiting<'_>], budget: Budget) -> Vec<Pick> {
 mod tests {
     use super::*;
 
-    const BUDGET: Budget = Budget { padded_tokens: 100, rows: 8, bulk: true };
+    const BUDGET: Budget = Budget { padded_tokens: 100, rows: 8, interactive: true, bulk: Bulk::Open };
 
     fn waiting(lane: Lane, principal: u128, served: u64, arrived: u64, rows: &[u32]) -> Waiting<'_> {
-        Waiting { lane, principal: PrincipalKey(principal), served, arrived, model: 0, alone: false, rows }
+        let principal = PrincipalKey(principal);
+        Waiting { lane, principal, has_bulk_running: false, served, arrived, model: 0, alone: false, rows }
     }
 
     fn check(waiting: &[Waiting<'_>], budget: Budget, expected: &[(usize, usize)]) {
@@ -114,7 +137,7 @@ mod tests {
     #[test]
     fn bulk_waits_while_its_workers_are_taken() {
         let all = [waiting(Lane::Bulk, 1, 0, 0, &[10])];
-        check(&all, Budget { bulk: false, ..BUDGET }, &[]);
+        check(&all, Budget { bulk: Bulk::Closed, ..BUDGET }, &[]);
         check(&all, BUDGET, &[(0, 1)]);
     }
 
@@ -134,6 +157,17 @@ mod tests {
             waiting(Lane::Bulk, 2, 40, 1, &[10]),
         ];
         check(&all, small, &[(2, 1)]);
+    }
+
+    #[test]
+    fn the_spare_place_is_for_principals_of_whom_nothing_runs() {
+        let spare = Budget { interactive: false, bulk: Bulk::Spare, ..BUDGET };
+        let busy = Waiting { has_bulk_running: true, ..waiting(Lane::Bulk, 1, 0, 0, &[10]) };
+        let other = waiting(Lane::Bulk, 2, 900, 1, &[10]);
+        let interactive = waiting(Lane::Interactive, 3, 0, 2, &[10]);
+        check(&[busy.clone()], spare, &[]);
+        check(&[busy.clone(), other.clone(), interactive.clone()], spare, &[(1, 1)]);
+        check(&[busy, other, interactive], Budget { interactive: true, ..spare }, &[(2, 1)]);
     }
 
     #[test]

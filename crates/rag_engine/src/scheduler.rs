@@ -3,7 +3,7 @@
 //! Which rows make a batch is decided in [`crate::batch`]; this file keeps what that decision needs and carries it
 //! out. Requests whose client has gone or whose deadline has passed are dropped before each batch.
 
-use crate::batch::{Budget, Pick, Waiting, next_batch};
+use crate::batch::{Budget, Bulk, Pick, Waiting, next_batch};
 use crate::engine::Counters;
 use crate::failure::{deadline_passed, failure, internal};
 use crate::log;
@@ -65,6 +65,10 @@ struct State {
     arrivals: u64,
     running: usize,
     bulk_running: usize,
+    /// Whether the place is taken that is kept for bulk work of others than whoever has all of bulk's places.
+    spare_running: bool,
+    /// Whose bulk work runs, once for each part of a batch.
+    bulk_principals: Vec<PrincipalKey>,
     served: HashMap<(Lane, PrincipalKey), u64>,
     /// Per lane, what the principal served last had been served: newcomers start there.
     clock: HashMap<Lane, u64>,
@@ -82,7 +86,8 @@ pub(crate) struct Scheduler {
 }
 
 impl Scheduler {
-    /// Starts `workers` threads, of which bulk work may use `bulk_workers` at a time.
+    /// Starts `workers` threads, of which bulk work may use `bulk_workers` at a time; and one for bulk work of others
+    /// where one principal has all of these: a batch of his may take seconds.
     pub(crate) fn start(
         workers: usize,
         bulk_workers: usize,
@@ -99,7 +104,7 @@ impl Scheduler {
             counters,
             queue_limit: AtomicU64::new(queue_limit.into()),
         });
-        for number in 0..workers.max(1) {
+        for number in 0..=workers.max(1) {
             let scheduler = scheduler.clone();
             std::thread::Builder::new().name(format!("rag-run-{number}")).spawn(move || scheduler.work())?;
         }
@@ -154,11 +159,12 @@ impl Scheduler {
         let results = Arc::new(Mutex::new(results));
         state.waiting.push(Entry { job: Arc::new(job), arrived, order, tokens, next: 0, results });
         let next = state.waiting.iter().filter(|e| e.job.lane == Lane::Interactive).count() == 1;
-        if next && lane == Lane::Interactive && rows == 1 {
+        if next && lane == Lane::Interactive && rows == 1 && state.running < self.workers {
             drop(self.run_next(state));
         } else {
             // Where all places are taken, whoever leaves one wakes the next.
-            let places = self.workers.saturating_sub(state.running);
+            let spare = usize::from(!state.spare_running);
+            let places = self.workers.saturating_sub(state.running) + spare;
             drop(state);
             (0..places.min(rows)).for_each(|_| self.wake.notify_one());
         }
@@ -179,18 +185,24 @@ impl Scheduler {
 
     /// Runs the next batch, if one may start now; says whether it did.
     fn run_next<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
-        if state.running >= self.workers {
-            return (state, false);
-        }
-        let bulk = state.bulk_running < self.bulk_workers;
-        let budget = Budget { padded_tokens: self.batch_tokens, rows: BATCH_ROWS, bulk };
+        let interactive = state.running < self.workers;
+        let bulk = match (interactive && state.bulk_running < self.bulk_workers, state.spare_running) {
+            (true, _) => Bulk::Open,
+            (false, false) => Bulk::Spare,
+            (false, true) => Bulk::Closed,
+        };
+        let budget = Budget { padded_tokens: self.batch_tokens, rows: BATCH_ROWS, interactive, bulk };
         let Some(batch) = state.take_batch(budget) else { return (state, false) };
-        let bulk = usize::from(batch.lane == Lane::Bulk);
-        (state.running, state.bulk_running) = (state.running + 1, state.bulk_running + bulk);
+        let place = match (batch.lane, bulk) {
+            (Lane::Interactive, _) => RunPlace::Interactive,
+            (Lane::Bulk, Bulk::Spare) => RunPlace::Spare,
+            (Lane::Bulk, _) => RunPlace::Bulk,
+        };
+        state.enter(place, &batch);
         drop(state);
         batch.run(&self.counters);
         let mut state = self.lock();
-        (state.running, state.bulk_running) = (state.running - 1, state.bulk_running - bulk);
+        state.leave(place, &batch);
         if !state.waiting.is_empty() {
             // Another worker may have found only work that was not allowed to start.
             self.wake.notify_one();
@@ -204,6 +216,32 @@ impl Scheduler {
 }
 
 impl State {
+    fn enter(&mut self, place: RunPlace, batch: &Batch) {
+        match place {
+            RunPlace::Interactive => self.running += 1,
+            RunPlace::Bulk => (self.running, self.bulk_running) = (self.running + 1, self.bulk_running + 1),
+            RunPlace::Spare => self.spare_running = true,
+        }
+        if batch.lane == Lane::Bulk {
+            self.bulk_principals.extend(batch.parts.iter().map(|part| part.job.principal));
+        }
+    }
+
+    fn leave(&mut self, place: RunPlace, batch: &Batch) {
+        match place {
+            RunPlace::Interactive => self.running -= 1,
+            RunPlace::Bulk => (self.running, self.bulk_running) = (self.running - 1, self.bulk_running - 1),
+            RunPlace::Spare => self.spare_running = false,
+        }
+        if batch.lane == Lane::Bulk {
+            for part in &batch.parts {
+                let found =
+                    self.bulk_principals.iter().position(|principal| *principal == part.job.principal);
+                found.map(|index| self.bulk_principals.swap_remove(index));
+            }
+        }
+    }
+
     /// A principal who comes anew starts level with the one served last: idling earns nothing.
     fn admit(&mut self, lane: Lane, principal: PrincipalKey) {
         let clock = self.clock.get(&lane).copied().unwrap_or(0);
@@ -237,6 +275,7 @@ impl State {
             .map(|entry| Waiting {
                 lane: entry.job.lane,
                 principal: entry.job.principal,
+                has_bulk_running: self.bulk_principals.contains(&entry.job.principal),
                 served: self.served.get(&(entry.job.lane, entry.job.principal)).copied().unwrap_or(0),
                 arrived: entry.arrived,
                 model: Arc::as_ptr(&entry.job.model) as usize,
@@ -268,6 +307,14 @@ impl State {
         *served += tokens;
         part
     }
+}
+
+/// Which place a batch takes.
+#[derive(Debug, Clone, Copy)]
+enum RunPlace {
+    Interactive,
+    Bulk,
+    Spare,
 }
 
 fn alone(job: &Job) -> bool {

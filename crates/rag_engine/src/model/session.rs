@@ -79,11 +79,12 @@ struct Idle {
 }
 
 impl Sessions {
-    /// Opens the first session and learns the graph's inputs and outputs from it. `threads` is the most runs at once.
+    /// Opens the first session and learns the graph's inputs and outputs from it. `threads` is the most runs at once, but
+    /// for one in the scheduler's spare place.
     pub fn open(folder: &ModelFolder, device: Device, threads: usize) -> Result<Self, String> {
         let graph = folder.graph().ok_or("the model is behind an endpoint")?;
         let small = weight_bytes(graph) <= SMALL_MODEL_BYTES && device == Device::Cpu;
-        let (most, threads_each) = if small { (threads.max(1), 1) } else { (1, threads.max(1)) };
+        let (most, threads_each) = if small { (threads.max(1) + 1, 1) } else { (1, threads.max(1)) };
         let first = runtime::open(graph, device, threads_each)?;
         let inputs =
             first.inputs().iter().map(|i| input(i.name(), i.dtype())).collect::<Result<Vec<_>, _>>()?;
