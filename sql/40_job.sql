@@ -4,6 +4,7 @@ CREATE TABLE rag.job (
     domain_id uuid NOT NULL REFERENCES rag.domain ON DELETE CASCADE,
     document_id uuid NOT NULL,
     version bigint NOT NULL,
+    kind text NOT NULL DEFAULT 'process' CHECK (kind IN ('process', 'extract')),
     state text NOT NULL DEFAULT 'queued' CHECK (state IN ('queued', 'running', 'done', 'failed')),
     tries integer NOT NULL DEFAULT 0,
     due_at timestamptz NOT NULL DEFAULT now(),
@@ -17,7 +18,6 @@ CREATE TABLE rag.job (
     worker_pid integer,
     worker_start timestamptz,
     priority integer NOT NULL DEFAULT 0 CHECK (priority BETWEEN -100 AND 100),
-    extract_version bigint,
     PRIMARY KEY (domain_id, document_id)
 );
 CREATE INDEX job_queued ON rag.job (domain_id, priority DESC, due_at, document_id) WHERE state = 'queued';
@@ -26,12 +26,12 @@ CREATE INDEX job_done ON rag.job (domain_id, finished_at) WHERE state = 'done';
 ALTER TABLE rag.job ALTER error SET STATISTICS 0;
 COMMENT ON TABLE rag.job IS 'The latest work on each document.';
 COMMENT ON COLUMN rag.job.version IS 'Version of the document that is to be, or was, processed.';
+COMMENT ON COLUMN rag.job.kind IS 'process: all that is made of a document. extract: its metadata alone.';
 COMMENT ON COLUMN rag.job.tries IS 'Tries that failed for a reason of the document''s own.';
 COMMENT ON COLUMN rag.job.due_at IS 'Not before: later than now while a failed try backs off.';
 COMMENT ON COLUMN rag.job.embedded IS 'Chunks whose vector was computed; the others were reused.';
 COMMENT ON COLUMN rag.job.sqlstate IS 'SQLSTATE of the last failure; 57014 where the work was cancelled.';
 COMMENT ON COLUMN rag.job.priority IS 'Order within its domain: higher ones first, then the oldest.';
-COMMENT ON COLUMN rag.job.extract_version IS 'Where it equals version, and the document is done: metadata alone is to be extracted anew.';
 
 -- BEFORE, as the caller: finds or makes the domain, checks rights, hashes.
 CREATE FUNCTION rag.document_before() RETURNS trigger
@@ -119,7 +119,7 @@ BEGIN
         SELECT n.domain_id, n.id, n.version FROM changed n JOIN original o ON o.id = n.id
         WHERE n.version > o.version
         ON CONFLICT (domain_id, document_id) DO UPDATE
-            SET version = excluded.version, state = 'queued', tries = 0, due_at = excluded.due_at,
+            SET version = excluded.version, kind = 'process', state = 'queued', tries = 0, due_at = excluded.due_at,
                 queued_at = excluded.queued_at, started_at = NULL, finished_at = NULL, sqlstate = NULL,
                 error = NULL, worker_pid = NULL, worker_start = NULL;
         PERFORM rag.wake_workers();

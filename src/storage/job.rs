@@ -384,8 +384,8 @@ pub(crate) fn retry_failed(steered: Steered<'_>) -> Result<i64> {
              WHERE j.domain_id = ANY ($1) AND ($2 IS NULL OR j.document_id = $2) AND j.state = 'failed'
              ORDER BY d.id FOR UPDATE OF d
          ), retried AS (
-             UPDATE rag.job j SET state = 'queued', tries = 0, due_at = clock_timestamp(), queued_at = clock_timestamp(),
-                    started_at = NULL, finished_at = NULL, sqlstate = NULL, error = NULL
+             UPDATE rag.job j SET state = 'queued', kind = 'process', tries = 0, due_at = clock_timestamp(),
+                    queued_at = clock_timestamp(), started_at = NULL, finished_at = NULL, sqlstate = NULL, error = NULL
              FROM failed f WHERE j.domain_id = f.domain_id AND j.document_id = f.id AND j.state = 'failed'
              RETURNING j.domain_id, j.document_id
          )
@@ -433,11 +433,12 @@ pub(crate) fn set_priority(domain: Id, document: Id, priority: i32) -> Result<()
     )
 }
 
-/// Has the documents of a collection processed anew, also those that a worker is processing as it was; returns how
-/// many. The forms they have stay searchable meanwhile. Elevated.
+/// Has the documents of a collection processed anew, also those that a worker is processing as it was, and those of
+/// which less was asked for; returns how many. The forms they have stay searchable meanwhile. Elevated.
 pub(crate) fn process_anew(collection: Id) -> Result<i64> {
     queue_again(
-        "j.domain_id IN (SELECT d.id FROM rag.domain d WHERE d.collection_id = $1) AND j.state IN ('done', 'running')",
+        "j.domain_id IN (SELECT d.id FROM rag.domain d WHERE d.collection_id = $1)
+         AND (j.state IN ('done', 'running') OR j.state = 'queued' AND j.kind <> 'process')",
         vec![uuid(collection).into()],
     )
 }
@@ -454,8 +455,8 @@ pub(crate) fn process_documents_anew(domain: Id, documents: &[Id]) -> Result<i64
 fn queue_again(which: &str, args: Vec<spi::Arg>) -> Result<i64> {
     let rows = spi::write(
         &format!(
-            "UPDATE rag.job j SET state = 'queued', tries = 0, due_at = clock_timestamp(), queued_at = clock_timestamp(),
-                    started_at = NULL, finished_at = NULL, worker_pid = NULL, worker_start = NULL
+            "UPDATE rag.job j SET state = 'queued', kind = 'process', tries = 0, due_at = clock_timestamp(),
+                    queued_at = clock_timestamp(), started_at = NULL, finished_at = NULL, worker_pid = NULL, worker_start = NULL
              WHERE {which}
              RETURNING 1"
         ),

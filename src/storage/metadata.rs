@@ -88,7 +88,7 @@ pub(crate) fn lock_for_extraction(
     let args = || vec![uuid(domain).into(), uuid(document).into(), version.into()];
     let asked = spi::write_one(
         "SELECT true FROM rag.job j JOIN rag.document d ON d.domain_id = j.domain_id AND d.id = j.document_id
-         WHERE j.domain_id = $1 AND j.document_id = $2 AND j.version = $3 AND j.extract_version = $3
+         WHERE j.domain_id = $1 AND j.document_id = $2 AND j.version = $3 AND j.kind = 'extract'
            AND d.version = $3 AND d.status = 'done' AND d.text IS NOT NULL",
         args(),
         |row| row.require::<bool>(1),
@@ -115,7 +115,7 @@ pub(crate) fn lock_for_extraction(
 /// Marks the job of an extraction as done. Elevated.
 pub(crate) fn finish_extraction(domain: Id, document: Id, version: i64) -> Result<()> {
     spi::run(
-        "UPDATE rag.job SET state = 'done', finished_at = clock_timestamp(), embedded = 0, extract_version = NULL,
+        "UPDATE rag.job SET state = 'done', finished_at = clock_timestamp(), embedded = 0,
                 sqlstate = NULL, error = NULL, worker_pid = NULL, worker_start = NULL
          WHERE domain_id = $1 AND document_id = $2 AND version = $3 AND state = 'running'",
         vec![uuid(domain).into(), uuid(document).into(), version.into()],
@@ -126,7 +126,7 @@ pub(crate) fn finish_extraction(domain: Id, document: Id, version: i64) -> Resul
 pub(crate) fn queue_extraction(domains: &[Id]) -> Result<i64> {
     let queued = spi::write(
         "UPDATE rag.job j
-         SET state = 'queued', extract_version = j.version, tries = 0, due_at = clock_timestamp(),
+         SET state = 'queued', kind = 'extract', tries = 0, due_at = clock_timestamp(),
              queued_at = clock_timestamp(), started_at = NULL, finished_at = NULL
          FROM rag.document d
          WHERE j.domain_id = ANY ($1) AND j.state = 'done'

@@ -148,7 +148,7 @@ pub(crate) fn queue(domain: Id, document: Id) -> Result<bool> {
         "INSERT INTO rag.job AS j (domain_id, document_id, version)
          SELECT d.domain_id, d.id, d.version FROM rag.document d WHERE d.domain_id = $1 AND d.id = $2
          ON CONFLICT (domain_id, document_id) DO UPDATE
-             SET state = CASE j.state WHEN 'done' THEN 'queued' ELSE j.state END, extract_version = NULL, tries = 0,
+             SET state = CASE j.state WHEN 'done' THEN 'queued' ELSE j.state END, kind = 'process', tries = 0,
                  due_at = clock_timestamp(), queued_at = clock_timestamp()
          RETURNING state <> 'failed'",
         vec![uuid(domain).into(), uuid(document).into()],

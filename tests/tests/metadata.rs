@@ -136,6 +136,40 @@ fn rules_are_ones_own_and_changed_ones_reach_old_documents_without_embedding() {
     );
 }
 
+/// What is queued again is done by the stronger of the two kinds, whichever was asked for first.
+#[test]
+fn a_new_chunking_is_not_lost_behind_a_re_extraction() {
+    let database = Database::new("kinds");
+    let mut ann = database.user("ann");
+    let text = "One sentence of some words stands here. ".repeat(60);
+    ann.ingest(&text, "a.md");
+    let sized = |size: usize| {
+        format!(
+            "SELECT rag_alter_collection('default', options => '{{\"chunking\": {{\"size\": {size}, \"overlap\": 0}}}}')"
+        )
+    };
+    ann.run(&sized(400));
+    ann.settle();
+    let chunks = ann.count("SELECT count(*) FROM rag.chunk");
+    let (smaller, extraction) = (sized(40), "SELECT rag_reextract()".to_owned());
+    for asked in [[&extraction, &smaller], [&smaller, &extraction]] {
+        ann.run("SELECT rag_pause()");
+        for sql in asked {
+            ann.run(sql);
+        }
+        assert_eq!(ann.value("SELECT state || ' ' || kind FROM rag.job"), "queued process");
+        ann.run("SELECT rag_resume()");
+        ann.settle();
+        assert!(ann.count("SELECT count(*) FROM rag.chunk") > chunks, "{asked:?}");
+        ann.run(&sized(400));
+        ann.settle();
+        assert_eq!(ann.count("SELECT count(*) FROM rag.chunk"), chunks);
+    }
+    ann.run(&extraction);
+    ann.settle();
+    assert_eq!(ann.value("SELECT state || ' ' || kind FROM rag.job"), "done extract");
+}
+
 #[test]
 fn the_rules_of_a_collection_are_its_owners() {
     let database = Database::new("ownersrules");
