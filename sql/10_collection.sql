@@ -14,6 +14,7 @@ CREATE TABLE rag.collection (
     UNIQUE (owner, owner_role, name)
 );
 COMMENT ON TABLE rag.collection IS 'Named sets of documents with one embedding model, one language and one way of chunking.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'collection'), ('write', 'DELETE', 'collection');
 COMMENT ON COLUMN rag.collection.name IS 'Unique per owner; no slash. Another owner''s collection is written OWNER/NAME, such as role:ann/manuals, unless it was accepted.';
 COMMENT ON COLUMN rag.collection.owner IS 'Principal: role:NAME or user:GATEWAY/ID.';
 COMMENT ON COLUMN rag.collection.owner_role IS 'The role behind the owner, by OID: a role created again under the same name inherits nothing.';
@@ -37,6 +38,7 @@ CREATE TABLE rag.domain (
 CREATE INDEX domain_owner ON rag.domain (owner, priority);
 CREATE INDEX domain_dropped ON rag.domain (id) WHERE collection_id IS NULL;
 COMMENT ON TABLE rag.domain IS 'A collection and an owner: the unit of isolation, of keyword statistics and of index storage.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'domain');
 COMMENT ON COLUMN rag.domain.collection_id IS 'NULL: the collection was deleted, nobody sees the domain any more, and background workers clear it away.';
 COMMENT ON COLUMN rag.domain.paused_at IS 'Since when its owner holds back background work on these documents; NULL: not held back.';
 COMMENT ON COLUMN rag.domain.priority IS 'Order among the domains of one owner: work of higher ones is done first.';
@@ -55,6 +57,7 @@ CREATE TABLE rag.collection_grant (
 CREATE INDEX collection_grant_principal ON rag.collection_grant (principal);
 COMMENT ON TABLE rag.collection_grant IS
     'What owners let others do with their collections: read the owner''s documents, or write: into the owner''s domain of a shared collection, else documents of their own that only they see.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'collection_grant');
 
 CREATE TABLE rag.accepted_collection (
     domain_id uuid NOT NULL REFERENCES rag.domain ON DELETE CASCADE,
@@ -64,6 +67,7 @@ CREATE TABLE rag.accepted_collection (
 );
 CREATE INDEX accepted_collection_principal ON rag.accepted_collection (principal);
 COMMENT ON TABLE rag.accepted_collection IS 'Others'' collections that a principal has taken into searches that name no collection, and under their bare names.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'accepted_collection'), ('read', 'DELETE', 'accepted_collection');
 
 CREATE TABLE rag.gateway (
     role regrole PRIMARY KEY,

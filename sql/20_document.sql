@@ -41,6 +41,11 @@ ALTER TABLE rag.document
     ALTER extracted SET STATISTICS 0;
 COMMENT ON TABLE rag.document IS
     'What was ingested. INSERT, UPDATE, DELETE and ON CONFLICT (collection, owner, uri) are enough: chunks and indexes follow in the background, in one commit.';
+INSERT INTO rag.allowed VALUES
+    ('read', 'SELECT', 'document', NULL),
+    ('write', 'INSERT', 'document', '{*}'),
+    ('write', 'UPDATE', 'document', '{*}'),
+    ('write', 'DELETE', 'document', NULL);
 COMMENT ON COLUMN rag.document.collection IS 'Name of a collection; OWNER/NAME where it is not the document owner''s own. ''default'' is created by itself.';
 COMMENT ON COLUMN rag.document.owner IS 'Principal that the document belongs to; in a shared collection its owner.';
 COMMENT ON COLUMN rag.document.uri IS 'Key for upserts within collection and owner, which have at most 2,600 bytes together with it; shown with citations.';

@@ -21,6 +21,7 @@ ALTER TABLE rag.metadata_value
     ALTER time_value SET STATISTICS 0;
 COMMENT ON TABLE rag.metadata_value IS
     'Metadata of documents as typed rows, for filters: leakproof comparisons use indexes under row-level security. Of each key there is what the document''s metadata says, else what was extracted, else the document''s own field (title, uri, media_type, collection, created_at).';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'metadata_value');
 COMMENT ON COLUMN rag.metadata_value.text_value IS 'A text, at most 256 characters; longer ones have no row.';
 COMMENT ON COLUMN rag.metadata_value.time_value IS 'The same text as a point in time, where it is a date or a time in ISO 8601 form; a date is its first moment in UTC.';
 
@@ -30,6 +31,7 @@ CREATE FUNCTION rag.metadata_rows(metadata jsonb, extracted jsonb DEFAULT '{}', 
     AS 'MODULE_PATHNAME', 'metadata_rows_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION rag.metadata_rows(jsonb, jsonb, jsonb) IS
     'Scalars of metadata objects as typed rows; nested keys are joined by dots, an array gives a row per element. Of each key only the first object that has it counts.';
+INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'metadata_rows');
 
 CREATE FUNCTION rag.document_fields(title text, uri text, media_type text, collection text, created_at timestamptz)
     RETURNS jsonb LANGUAGE sql STABLE PARALLEL SAFE
@@ -37,6 +39,7 @@ CREATE FUNCTION rag.document_fields(title text, uri text, media_type text, colle
                               'collection', substring(collection FROM '[^/]*$'),
                               'created_at', created_at AT TIME ZONE 'UTC');
 COMMENT ON FUNCTION rag.document_fields(text, text, text, text, timestamptz) IS 'A document''s own fields that filters know.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'document_fields');
 
 CREATE TABLE rag.metadata_rule (
     id uuid PRIMARY KEY DEFAULT rag.new_id(),
@@ -60,6 +63,13 @@ CREATE TABLE rag.metadata_rule (
 CREATE UNIQUE INDEX metadata_rule_name ON rag.metadata_rule (owner, owner_role, coalesce(collection, ''), name, builtin);
 COMMENT ON TABLE rag.metadata_rule IS
     'Rules by which metadata is found in documents. A document is read by the rules of its collection''s owner and by those of owner ''public'', which all may see: of equal names only the most special one counts (collection, owner, public, built in), so a rule of one''s own with enabled = false switches another off. rag_extract_metadata tries rules out; rag_reextract applies changed ones to documents that are there already.';
+INSERT INTO rag.allowed VALUES
+    ('read', 'SELECT', 'metadata_rule', NULL),
+    ('write', 'INSERT', 'metadata_rule',
+     '{id, name, owner, collection, key, kind, source, pattern, value, words, minimum, type, multiple, enabled, ordinal}'),
+    ('write', 'UPDATE', 'metadata_rule',
+     '{name, collection, key, kind, source, pattern, value, words, minimum, type, multiple, enabled, ordinal}'),
+    ('write', 'DELETE', 'metadata_rule', NULL);
 COMMENT ON COLUMN rag.metadata_rule.name IS 'A more special rule of the same name replaces this one.';
 COMMENT ON COLUMN rag.metadata_rule.owner IS 'Principal; ''public'' (superusers alone may write such): for everybody.';
 COMMENT ON COLUMN rag.metadata_rule.collection IS 'Name of one collection of the owner''s; NULL: all of them.';
@@ -79,6 +89,7 @@ CREATE FUNCTION rag.check_metadata_rule(rule jsonb) RETURNS void
     AS 'MODULE_PATHNAME', 'check_metadata_rule_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION rag.check_metadata_rule(jsonb) IS
     'Raises 22023 for a rule that makes no sense, such as a pattern that is no regular expression, and 54000 for one that is too large.';
+INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'check_metadata_rule');
 
 CREATE FUNCTION rag.metadata_rule_before() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

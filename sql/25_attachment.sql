@@ -30,6 +30,7 @@ ALTER TABLE rag.attachment
     ALTER source_name SET STATISTICS 0, ALTER definition SET STATISTICS 0, ALTER position SET STATISTICS 0,
     ALTER error SET STATISTICS 0;
 COMMENT ON TABLE rag.attachment IS 'Tables whose rows are the documents of a collection; made by rag_attach. For the owners of the collections.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'attachment');
 COMMENT ON COLUMN rag.attachment.source IS 'The table; NULL once it was dropped.';
 COMMENT ON COLUMN rag.attachment.source_name IS 'The table''s name when a worker last looked.';
 COMMENT ON COLUMN rag.attachment.origin IS 'Cluster, database and table that column numbers and row versions are of; elsewhere, as after a restore, columns are found by name.';
@@ -45,6 +46,7 @@ COMMENT ON COLUMN rag.attachment.rows_read IS 'Rows that the current or last sca
 CREATE FUNCTION rag.key_hash(key text) RETURNS bytea LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN pg_catalog.sha256(pg_catalog.convert_to(key, 'UTF8'));
 COMMENT ON FUNCTION rag.key_hash(text) IS 'SHA-256 of a key, by which it is looked up.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'key_hash');
 
 CREATE TABLE rag.attached_row (
     domain_id uuid NOT NULL REFERENCES rag.domain ON DELETE CASCADE,
@@ -61,6 +63,7 @@ ALTER TABLE rag.attached_row
     ALTER key SET STATISTICS 0, ALTER key_columns SET STATISTICS 0, ALTER sha256 SET STATISTICS 0,
     ALTER row_version SET STATISTICS 0;
 COMMENT ON TABLE rag.attached_row IS 'Which row of an attached table is which document.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'attached_row');
 COMMENT ON COLUMN rag.attached_row.key IS 'The key as text, a JSON array of texts for several columns; of a table without key the SHA-256 of the used columns in hexadecimal, so that equal rows are one document.';
 COMMENT ON COLUMN rag.attached_row.key_columns IS 'Key columns by name with their values; empty for a table without key.';
 COMMENT ON COLUMN rag.attached_row.sha256 IS 'SHA-256 of the used columns as they were indexed.';
@@ -78,6 +81,7 @@ CREATE TABLE rag.attached_change (
 ) WITH (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 1000);
 ALTER TABLE rag.attached_change ALTER keys SET STATISTICS 0;
 COMMENT ON TABLE rag.attached_change IS 'Changed rows of attached tables that a worker has not looked at yet.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'attached_change');
 COMMENT ON COLUMN rag.attached_change.size IS 'Number of keys; 1 for a range.';
 COMMENT ON COLUMN rag.attached_change.keys IS 'Keys of changed rows; NULL with from_key NULL: anything may have changed.';
 COMMENT ON COLUMN rag.attached_change.from_key IS 'Smallest key of a range of inserted rows.';

@@ -16,6 +16,7 @@ CREATE TABLE rag.section (
 CREATE INDEX section_document ON rag.section (domain_id, document_id, ordinal);
 ALTER TABLE rag.section ALTER header_path SET STATISTICS 0;
 COMMENT ON TABLE rag.section IS 'Parents: a heading with its text up to the next heading, or what chunking makes of that: several short ones, or a part of a long one. What answers read around a chunk.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'section');
 COMMENT ON COLUMN rag.section.header_path IS 'Headings from the outermost to this one; empty before the first heading.';
 COMMENT ON COLUMN rag.section.char_from IS 'Characters of the document''s text before the section.';
 COMMENT ON COLUMN rag.section.char_to IS 'Characters of the document''s text before the section''s end.';
@@ -41,6 +42,7 @@ CREATE INDEX chunk_document ON rag.chunk (domain_id, document_id, ordinal);
 CREATE INDEX chunk_sha256 ON rag.chunk (domain_id, sha256);
 ALTER TABLE rag.chunk ALTER content SET STATISTICS 0, ALTER context SET STATISTICS 0, ALTER sha256 SET STATISTICS 0;
 COMMENT ON TABLE rag.chunk IS 'Children: what is embedded and searched.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'chunk');
 COMMENT ON COLUMN rag.chunk.ordinal IS 'Position in the document, from 0.';
 COMMENT ON COLUMN rag.chunk.content IS 'Equals substr(document.text, char_from + 1, char_to - char_from).';
 COMMENT ON COLUMN rag.chunk.context IS 'Put before the content when it is embedded: title and headings; on two more lines header row and delimiter row of the table within which the content begins.';
@@ -79,6 +81,7 @@ CREATE TABLE rag.segment (
 ALTER TABLE rag.segment ALTER data SET STORAGE EXTERNAL, ALTER data SET STATISTICS 0, ALTER sha256 SET STATISTICS 0;
 ALTER TABLE rag.segment SET (toast.autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_threshold = 1000);
 COMMENT ON TABLE rag.segment IS 'Immutable tantivy segments (BM25), in parts of at most 4 MB.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'segment');
 COMMENT ON COLUMN rag.segment.entries IS 'Chunks in the segment, deleted ones included until the next merge.';
 COMMENT ON COLUMN rag.segment.bytes IS 'Bytes of all parts.';
 COMMENT ON COLUMN rag.segment.sha256 IS 'SHA-256 of all parts.';
@@ -101,3 +104,4 @@ CREATE TABLE rag.tombstone (
     PRIMARY KEY (domain_id, id)
 );
 COMMENT ON TABLE rag.tombstone IS 'Counts of chunks deleted since their domain''s segments were last merged.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'tombstone');

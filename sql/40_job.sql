@@ -25,6 +25,7 @@ CREATE INDEX job_running ON rag.job (domain_id) WHERE state = 'running';
 CREATE INDEX job_done ON rag.job (domain_id, finished_at) WHERE state = 'done';
 ALTER TABLE rag.job ALTER error SET STATISTICS 0;
 COMMENT ON TABLE rag.job IS 'The latest work on each document.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'job');
 COMMENT ON COLUMN rag.job.version IS 'Version of the document that is to be, or was, processed.';
 COMMENT ON COLUMN rag.job.kind IS 'process: all that is made of a document. extract: its metadata alone.';
 COMMENT ON COLUMN rag.job.tries IS 'Tries that failed for a reason of the document''s own.';

@@ -12,69 +12,85 @@ COMMENT ON FUNCTION rag.policy_support(internal) IS 'Tells the planner by which 
 CREATE FUNCTION rag.readable_domain_ids() RETURNS uuid[]
     AS 'MODULE_PATHNAME', 'readable_domain_ids_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION rag.readable_domain_ids() IS 'Domains whose rows the caller may see, those that his next insert would create included.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'readable_domain_ids');
 
 CREATE FUNCTION rag.writable_domain_ids() RETURNS uuid[]
     AS 'MODULE_PATHNAME', 'writable_domain_ids_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION rag.writable_domain_ids() IS 'Domains whose documents the caller may change, those that his next insert would create included.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'writable_domain_ids');
 
 CREATE FUNCTION rag.visible_collection_ids() RETURNS uuid[]
     AS 'MODULE_PATHNAME', 'visible_collection_ids_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION rag.visible_collection_ids() IS 'Collections that the caller can name: his own, and those that were granted to him.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'visible_collection_ids');
 
 CREATE FUNCTION rag.own_collection_ids() RETURNS uuid[]
     AS 'MODULE_PATHNAME', 'own_collection_ids_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION rag.own_collection_ids() IS 'Collections that the caller owns.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'own_collection_ids');
 
 CREATE FUNCTION rag.granted_domain_ids() RETURNS uuid[]
     AS 'MODULE_PATHNAME', 'granted_domain_ids_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION rag.granted_domain_ids() IS 'Domains with a grant that the caller gave or got.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'granted_domain_ids');
 
 CREATE FUNCTION rag.principals_and_public() RETURNS text[]
     AS 'MODULE_PATHNAME', 'principals_and_public_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION rag.principals_and_public() IS 'rag.principals(), and ''public''.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'principals_and_public');
 
 CREATE FUNCTION rag.sees(domain_id uuid) RETURNS boolean
     AS 'MODULE_PATHNAME', 'sees_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL SAFE COST 0.0001 SUPPORT rag.policy_support;
 COMMENT ON FUNCTION rag.sees(uuid) IS 'Whether the caller may see rows of this domain.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'sees');
 
 CREATE FUNCTION rag.sees_document(domain_id uuid, document_id uuid) RETURNS boolean
     AS 'MODULE_PATHNAME', 'sees_document_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL RESTRICTED COST 0.0001 SUPPORT rag.policy_support;
 COMMENT ON FUNCTION rag.sees_document(uuid, uuid) IS
     'Whether the caller may see this document, but for policies that were added. Of an attached table: whether he sees, now and under the table''s own policies, the source row, unchanged; policies of another''s table run only for a collection that he has accepted, or names in the call.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'sees_document');
 
 CREATE FUNCTION rag.sees_part(domain_id uuid, document_id uuid) RETURNS boolean
     AS 'MODULE_PATHNAME', 'sees_part_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL RESTRICTED COST 0.0001 SUPPORT rag.policy_support;
 COMMENT ON FUNCTION rag.sees_part(uuid, uuid) IS
     'Whether the caller may see what was made of this document: rag.sees_document, and no policy that was added to rag.document hides it.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'sees_part');
 
 CREATE FUNCTION rag.sees_whole(domain_id uuid) RETURNS boolean
     AS 'MODULE_PATHNAME', 'sees_whole_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL SAFE COST 0.0001 SUPPORT rag.policy_support;
 COMMENT ON FUNCTION rag.sees_whole(uuid) IS
     'Whether the caller may see what was made of all rows of this domain: rag.sees, and no policy that was added to documents, sections or chunks may hide some.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'sees_whole');
 
 CREATE FUNCTION rag.may_write(domain_id uuid) RETURNS boolean
     AS 'MODULE_PATHNAME', 'may_write_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL SAFE COST 0.0001 SUPPORT rag.policy_support;
 COMMENT ON FUNCTION rag.may_write(uuid) IS 'Whether the caller may change documents of this domain. Those of attached tables change with their rows, and not otherwise.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'may_write');
 
 CREATE FUNCTION rag.sees_collection(collection_id uuid) RETURNS boolean
     AS 'MODULE_PATHNAME', 'sees_collection_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL SAFE COST 0.0001 SUPPORT rag.policy_support;
 COMMENT ON FUNCTION rag.sees_collection(uuid) IS 'Whether the caller can name this collection: it is his own, or was granted to him.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'sees_collection');
 
 CREATE FUNCTION rag.owns_collection(collection_id uuid) RETURNS boolean
     AS 'MODULE_PATHNAME', 'owns_collection_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL SAFE COST 0.0001 SUPPORT rag.policy_support;
 COMMENT ON FUNCTION rag.owns_collection(uuid) IS 'Whether the caller owns this collection.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'owns_collection');
 
 CREATE FUNCTION rag.sees_grant(domain_id uuid, owner text, owner_role regrole, principal text, principal_role regrole) RETURNS boolean
     AS 'MODULE_PATHNAME', 'sees_grant_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL SAFE COST 0.0001 SUPPORT rag.policy_support;
 COMMENT ON FUNCTION rag.sees_grant(uuid, text, regrole, text, regrole) IS 'Whether the caller gave or got this grant.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'sees_grant');
 
 CREATE FUNCTION rag.is_mine(principal text, role regrole) RETURNS boolean
     AS 'MODULE_PATHNAME', 'is_mine_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL SAFE COST 0.0001 SUPPORT rag.policy_support;
 COMMENT ON FUNCTION rag.is_mine(text, regrole) IS 'Whether the caller acts as this principal, and its name still belongs to this role.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'is_mine');
 
 CREATE FUNCTION rag.is_mine_or_public(principal text, role regrole) RETURNS boolean
     AS 'MODULE_PATHNAME', 'is_mine_or_public_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL SAFE COST 0.0001 SUPPORT rag.policy_support;
 COMMENT ON FUNCTION rag.is_mine_or_public(text, regrole) IS 'rag.is_mine, or the principal is ''public''.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'is_mine_or_public');
 
 CREATE POLICY collection_read ON rag.collection FOR SELECT USING (rag.sees_collection(id));
 CREATE POLICY collection_delete ON rag.collection FOR DELETE USING (rag.owns_collection(id));

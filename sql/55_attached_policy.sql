@@ -4,11 +4,13 @@ CREATE FUNCTION rag.source_readable(collection_id uuid) RETURNS boolean
     AS 'MODULE_PATHNAME', 'source_readable_wrapper' LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 100;
 COMMENT ON FUNCTION rag.source_readable(uuid) IS
     'Whether the caller owns this attached collection, or has SELECT on each column of its table that it uses.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'source_readable');
 
 CREATE FUNCTION rag.attached_source(collection_id uuid) RETURNS regclass
     AS 'MODULE_PATHNAME', 'attached_source_wrapper' LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 100;
 COMMENT ON FUNCTION rag.attached_source(uuid) IS
     'The table behind this attached collection; NULL unless rag.source_readable.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'attached_source');
 
 ALTER TABLE rag.attachment ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 -- Positions, counts and errors are about all rows, so they are the owner's alone.

@@ -9,31 +9,39 @@ CREATE FUNCTION rag_create_collection(
     AS 'MODULE_PATHNAME', 'rag_create_collection_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_create_collection(text, text, text, boolean, jsonb) IS
     'Creates a collection of the caller''s and returns its id. model: an embedding model (NULL: rag_ext.embedding_model); language: of the keyword analyser; shared: one domain for all who may write; options: chunking, an object with method (recursive: parts of at most size at the coarsest border that fits; section: heading sections, those under min_size merged, those over size split; parent_child: heading sections as parents, their paragraphs as chunks), unit (tokens of the model, or characters), size (480, 1000 and 480 tokens; 500, 4000 and 2000 characters), overlap (64, 150 and 0; 100, 600 and 0), min_size (section 50, parent_child 32; 200, 128) and context (boolean: title and headings are embedded with the text). What is over the model''s limit becomes one section with several chunks; nothing is embedded truncated. rag_chunk shows the outcome. Errors: 42710 exists, 42704 no such model, 22023 bad name, language or option.';
+INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_create_collection');
 
 CREATE FUNCTION rag_grant(collection text, principal text, privilege text) RETURNS void
     AS 'MODULE_PATHNAME', 'rag_grant_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_grant(text, text, text) IS
     'Lets a principal (role:NAME, user:GATEWAY/ID or public) read or write a collection of the caller''s. Public needs a superuser. Errors: 42704 no such collection or role, 22023 bad principal or privilege, 42501.';
+INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_grant');
 
 CREATE FUNCTION rag_revoke(collection text, principal text, privilege text) RETURNS void
     AS 'MODULE_PATHNAME', 'rag_revoke_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_revoke(text, text, text) IS 'Takes back what rag_grant gave. Revoking what was not granted does nothing.';
+INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_revoke');
 
 CREATE FUNCTION rag_accept(owner text, collection text) RETURNS void
     AS 'MODULE_PATHNAME', 'rag_accept_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_accept(text, text) IS
     'Takes another owner''s collection, which the caller may read, into the caller''s searches that name no collection, and lets its bare name mean it where the caller has none of that name. To undo: DELETE FROM rag.accepted_collection. Error: 42704 no such collection, or none that the caller may see.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_accept');
 
-CREATE FUNCTION rag_enable(role text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION rag_enable(role text, access text DEFAULT 'write') RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM rag.set_rights(role, true);
+    IF access IS NULL THEN
+        RAISE EXCEPTION 'access must not be null' USING ERRCODE = 'null_value_not_allowed';
+    END IF;
+    PERFORM rag.set_rights(role, access);
 END $$;
-COMMENT ON FUNCTION rag_enable(text) IS
-    'Superuser: lets a role, or ''public'', use rag_ext (EXECUTE and table privileges). Where a role of that name was dropped and created again, or renamed, its former documents are set apart under role:NAME#OID, or follow the new name. Errors: 42501, 42704.';
+COMMENT ON FUNCTION rag_enable(text, text) IS
+    'Superuser: lets a role, or ''public'', use rag_ext. Access ''read'' is to search, ask and accept collections, and to write nothing; it takes the rest back. Where a role of that name was dropped and created again, or renamed, its former documents are set apart under role:NAME#OID, or follow the new name. Errors: 42501, 42704, 22023 unknown access.';
 
 CREATE FUNCTION rag_disable(role text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM rag.set_rights(role, false);
+    PERFORM rag.set_rights(role, NULL);
 END $$;
 COMMENT ON FUNCTION rag_disable(text) IS 'Superuser: takes back what rag_enable gave.';
 
@@ -70,6 +78,7 @@ CREATE FUNCTION rag_ingest(
     AS 'MODULE_PATHNAME', 'rag_ingest_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_ingest(text, text, text, text, jsonb, jsonb) IS
     'Stores a text (plain, Markdown or HTML) and returns its document id; chunks and indexes follow in the background, see rag_wait. The same uri is updated in place; the same uri and content changes nothing; without uri, equal content of the same collection is the same document. options: media_type; priority (-100 to 100, 0): higher ones are processed first; sync (boolean): process in this transaction. Errors: 22004, 22023, 42501, 42704, 54000.';
+INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_ingest');
 
 CREATE FUNCTION rag_ingest_bytes(
     content bytea, title text DEFAULT NULL, uri text DEFAULT NULL, collection text DEFAULT 'default',
@@ -77,6 +86,7 @@ CREATE FUNCTION rag_ingest_bytes(
     AS 'MODULE_PATHNAME', 'rag_ingest_bytes_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_ingest_bytes(bytea, text, text, text, jsonb, jsonb) IS
     'As rag_ingest, for the bytes of a file; its media type is found by content, or given in options.';
+INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_ingest_bytes');
 
 CREATE FUNCTION rag_ingest_file(
     path text, title text DEFAULT NULL, uri text DEFAULT NULL, collection text DEFAULT 'default',
@@ -84,6 +94,7 @@ CREATE FUNCTION rag_ingest_file(
     AS 'MODULE_PATHNAME', 'rag_ingest_file_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_ingest_file(text, text, text, text, jsonb, jsonb) IS
     'As rag_ingest_bytes, for a file of the server''s machine, which members of pg_read_server_files may read. path: absolute, or from the data directory. uri: file:// and the absolute path, unless given. The name''s extension tells Markdown, tables and plain text apart, and otherwise content decides. Errors: 42501, 58P01 no such file, 42809 no regular file, 54000 larger than rag_ext.max_document_size (nothing is read then), and those of rag_ingest.';
+INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_ingest_file');
 
 CREATE FUNCTION rag_wait(collection text DEFAULT NULL, timeout interval DEFAULT '10 min') RETURNS boolean
     AS 'MODULE_PATHNAME', 'rag_wait_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
@@ -94,6 +105,7 @@ CREATE FUNCTION rag_wait(document_id uuid, timeout interval DEFAULT '10 min') RE
     AS 'MODULE_PATHNAME', 'rag_wait_document_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_wait(uuid, interval) IS
     'Waits for one document that the caller sees: as rag_wait(collection). Errors: 55000, 42704.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_wait');
 
 -- Search ----------------------------------------------------------------------------------------------
 
@@ -109,24 +121,28 @@ CREATE FUNCTION rag_search(
     AS 'MODULE_PATHNAME', 'rag_search_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 COST 10000;
 COMMENT ON FUNCTION rag_search(text, integer, text, text, jsonb, jsonb) IS
     'The k best chunks (1 to 1000) that the caller may see: min(k, eligible) rows, best first, ties by chunk id. query: words, "phrases", +must, -not; nothing in it is a syntax error, and "the" in quotes is looked for though it is a stop word. collection: NAME for one of the caller''s own or accepted ones, else OWNER/NAME; NULL: all of his own and accepted ones. mode: hybrid, keyword or vector. filter: document metadata, such as {"lang": "en", "year": {"gte": 2020}}. options: fusion (weighted or rrf), keyword_weight (0 to 1, 0.5), rrf_k (60), candidates (per arm), min_score (0 to 1), rerank (boolean), rerank_limit (pairs), snippet_length (characters), model. score: the fused score, or the rerank score; keyword_score: BM25 over what the caller sees; vector_score: cosine; rerank_score: 0 to 1. details: of row 1, one entry per stage with in, out, ms, fallback and reason. If the engine is down, hybrid falls back to keyword with a warning. Errors: 22004, 22023, 42704, 54000, and 58000 in mode vector. A query without a letter or digit is 22023; one of stop words only gives no rows and a notice.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_search');
 
 CREATE FUNCTION rag_rerank(query text, documents text[], options jsonb DEFAULT '{}')
     RETURNS TABLE (index integer, score double precision)
     AS 'MODULE_PATHNAME', 'rag_rerank_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 COST 100000;
 COMMENT ON FUNCTION rag_rerank(text, text[], jsonb) IS
     'Orders texts by relevance to the query with a cross-encoder: 1-based index and score from 0 to 1 (sigmoid of the model''s logit), in falling order. At most 1000 texts; one beyond the model''s limit is cut at its end. options: model; k; raw (boolean): logits as scores. Errors: 55000 no reranker is installed, 58000 engine down, 22004, 54000.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_rerank');
 
 CREATE FUNCTION rag_rerank_chunks(query text, chunk_ids uuid[], options jsonb DEFAULT '{}')
     RETURNS TABLE (chunk_id uuid, score double precision)
     AS 'MODULE_PATHNAME', 'rag_rerank_chunks_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 COST 100000;
 COMMENT ON FUNCTION rag_rerank_chunks(text, uuid[], jsonb) IS
     'As rag_rerank, for chunks by id. Ids that do not exist or that the caller may not see are left out alike.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_rerank_chunks');
 
 CREATE FUNCTION rag_vectors(chunk_ids uuid[])
     RETURNS TABLE (chunk_id uuid, model text, vector real[])
     AS 'MODULE_PATHNAME', 'rag_vectors_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 100 COST 1000;
 COMMENT ON FUNCTION rag_vectors(uuid[]) IS
     'Embeddings of chunks, L2-normalised, by id: one row per chunk and model. Ids that do not exist or that the caller may not see are left out alike; rag.embedding itself is for superusers, since distances to others'' vectors tell of their texts. Errors: 22004 null, 54000 more than 10000 ids.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_vectors');
 
 -- Answers ---------------------------------------------------------------------------------------------
 
@@ -136,6 +152,7 @@ CREATE FUNCTION rag_answer(
     AS 'MODULE_PATHNAME', 'rag_answer_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED COST 1000000;
 COMMENT ON FUNCTION rag_answer(text, text, jsonb, jsonb, jsonb) IS
     'Answers from the caller''s documents: {answer, found, reason, method, confidence (0 to 1), citations: [{n, document_id, chunk_id, title, uri, header_path, page_from, page_to, quote, char_from, char_to, support (0 to 1)}], unsupported: [{sentence, support}], pending, suggestions, warnings, diagnostics}. method: chat (a model wrote it), extractive (sentences of documents, by measured support) or degraded (by shared words, where no model could measure support: then confidence and support are null). warnings: texts on what went otherwise than it should. found is false, and reason is no_documents, pending or below_threshold, where nothing carries an answer. Without a chat endpoint (rag_ext.llm_url) the answer is made of the best-supported sentences. history: [{"role": "user"|"assistant", "content": text}]. options: k, mode, min_support (0 to 1), max_sentences, generate (boolean), policy (what becomes of a chat model''s sentences that what they cite does not support, which unsupported lists: strict leaves them out, and extracts the answer where none is left; cited keeps and marks them; free keeps them, and asks the model whatever support was found), and those of rag_search. Errors: as rag_search.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_answer');
 
 CREATE FUNCTION rag_answer_text(
     question text, collection text DEFAULT NULL, filter jsonb DEFAULT NULL, history jsonb DEFAULT NULL,
@@ -143,6 +160,7 @@ CREATE FUNCTION rag_answer_text(
     AS 'MODULE_PATHNAME', 'rag_answer_text_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED COST 1000000;
 COMMENT ON FUNCTION rag_answer_text(text, text, jsonb, jsonb, jsonb) IS
     'rag_answer for people: the answer, then its numbered sources with quotes.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_answer_text');
 
 CREATE FUNCTION rag_cite(
     question text, collection text DEFAULT NULL, filter jsonb DEFAULT NULL, history jsonb DEFAULT NULL,
@@ -153,21 +171,25 @@ CREATE FUNCTION rag_cite(
     AS 'MODULE_PATHNAME', 'rag_cite_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED ROWS 3 COST 1000000;
 COMMENT ON FUNCTION rag_cite(text, text, jsonb, jsonb, jsonb) IS
     'rag_answer as rows, one per citation; one row with n NULL where there is none. confidence and support are NULL where no model measured them.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_cite');
 
 -- Models and status -----------------------------------------------------------------------------------
 
 CREATE FUNCTION rag.embed(input text, model text) RETURNS real[]
     AS 'MODULE_PATHNAME', 'embed_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED COST 100000;
 COMMENT ON FUNCTION rag.embed(text, text) IS 'rag_embed as an array.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'embed');
 
 CREATE FUNCTION rag_embed(input text, model text DEFAULT NULL) RETURNS vector LANGUAGE sql STABLE PARALLEL RESTRICTED COST 100000
     RETURN rag.embed(input, model)::vector;
 COMMENT ON FUNCTION rag_embed(text, text) IS
     'The L2-normalised embedding of a text as a query (with the model''s query prefix). model NULL: rag_ext.embedding_model. Errors: 22004, 42704 no such model, 54000 beyond the model''s limit, 55000 not loaded, 58000 engine down.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_embed');
 
 CREATE FUNCTION rag_status() RETURNS text
     AS 'MODULE_PATHNAME', 'rag_status_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION rag_status() IS 'What works and what does not, in words, a line each.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_status');
 
 CREATE FUNCTION rag.engine_state()
     RETURNS TABLE (
@@ -177,6 +199,7 @@ CREATE FUNCTION rag.engine_state()
         cache_hits bigint, cache_misses bigint, cache_bytes bigint, resident_bytes bigint)
     AS 'MODULE_PATHNAME', 'engine_state_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED ROWS 1;
 COMMENT ON FUNCTION rag.engine_state() IS 'Rows of rag.engine_status. Counters are about all users together and shown to superusers and members of pg_monitor; the last error may name paths and is shown to superusers.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'engine_state');
 
 CREATE FUNCTION rag.models()
     RETURNS TABLE (
@@ -185,3 +208,4 @@ CREATE FUNCTION rag.models()
         endpoint text)
     AS 'MODULE_PATHNAME', 'models_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED ROWS 5;
 COMMENT ON FUNCTION rag.models() IS 'Rows of rag.model. endpoint: where the model of a remote endpoint is, for superusers and members of pg_monitor. Whether a model is loaded is shown to superusers and members of pg_monitor.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'models');

@@ -11,6 +11,7 @@ CREATE TABLE rag.model_change (
 );
 COMMENT ON TABLE rag.model_change IS
     'Collections that are to get another embedding model. Background workers embed their chunks anew; meanwhile the old model is searched, and all chunks of the collection switch in one transaction.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'model_change');
 COMMENT ON COLUMN rag.model_change.model IS 'The model to come.';
 COMMENT ON COLUMN rag.model_change.error IS 'Why the work stopped last; it is tried again at due_at.';
 
@@ -21,11 +22,13 @@ CREATE FUNCTION rag_alter_collection(collection text, model text DEFAULT NULL, o
     AS 'MODULE_PATHNAME', 'rag_alter_collection_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_alter_collection(text, text, jsonb) IS
     'Changes a collection of the caller''s. model: all chunks are embedded by it in the background, then the collection switches in one transaction (see rag.model_change_status); naming the present model withdraws a change. options: as in rag_create_collection, replacing the former ones; documents are cut anew in the background, and only chunks whose text is new are embedded. Errors: 42704 no such collection or model, 42501 not the caller''s, 22023 bad option.';
+INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_alter_collection');
 
 CREATE FUNCTION rag.embedded_chunks(domain_id uuid, model text) RETURNS bigint
     AS 'MODULE_PATHNAME', 'embedded_chunks_wrapper' LANGUAGE c STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION rag.embedded_chunks(uuid, text) IS
     'Chunks of a domain that have a vector of this model; NULL for a domain that the caller does not see as a whole.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'embedded_chunks');
 
 CREATE VIEW rag.model_change_status WITH (security_invoker = true) AS
 SELECT c.id AS collection_id, c.name AS collection, c.owner, c.model AS from_model, m.model AS to_model, m.requested_at,
@@ -39,3 +42,4 @@ CROSS JOIN LATERAL (
     WHERE d.collection_id = c.id) w;
 COMMENT ON VIEW rag.model_change_status IS
     'Progress of changes of the embedding model, of the chunks that the caller sees: chunks in all, and those embedded by the model to come.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'model_change_status');

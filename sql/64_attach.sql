@@ -6,11 +6,13 @@ CREATE FUNCTION rag_attach(
     AS 'MODULE_PATHNAME', 'rag_attach_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_attach(regclass, text, text[], text, text, text[], jsonb) IS
     'Makes each row of a table a document of a new collection (NULL: named as the table) and keeps the two in step; returns the collection''s id. content: columns with the text (NULL: all text columns that are not used otherwise); title, uri, metadata: columns; #key stands behind the value of uri unless a unique index covers this column alone. The caller must own the table. A chunk is visible to whoever may read its row under the table''s own policies and has SELECT on all these columns and the key. options: file (a bytea column with the document, instead of content), labels ({"column": "heading above its text"}), owner (an SQL expression over the row that gives the principal it belongs to), media_type, language, model, chunking. Attaching a table again to the same collection changes these and reads the table anew. Errors: 42501 not the owner, 42809 not a table, 0A000 temporary, system or foreign table, 42703 no such column, 42710 the collection exists, 22023.';
+INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_attach');
 
 CREATE FUNCTION rag_detach(source regclass, collection text DEFAULT NULL) RETURNS bigint
     AS 'MODULE_PATHNAME', 'rag_detach_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_detach(regclass, text) IS
     'Ends what rag_attach began: deletes the collection (NULL: each that this table is attached to) with its documents, leaves the table as it is, and returns how many collections that were. For the owner of the table. Errors: 42501, 42704 not attached.';
+INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_detach');
 
 -- Trusts the table that fires it, and nothing else.
 CREATE FUNCTION rag.attached_change() RETURNS trigger
@@ -114,6 +116,7 @@ FROM rag.attached_row r
 JOIN rag.collection c ON c.id = r.collection_id;
 COMMENT ON VIEW rag.attached_document IS
     'The source row of each document of an attached table that the caller sees: its table, and its key columns by name, as in key->>''id''.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'attached_document');
 
 CREATE VIEW rag.attachment_status WITH (security_invoker = true) AS
 SELECT a.source, c.name AS collection, c.owner, a.state, a.pass, a.rows_read, d.rows, d.done, d.pending, d.failed,
@@ -129,3 +132,4 @@ CROSS JOIN LATERAL (
     WHERE m.collection_id = a.collection_id) d;
 COMMENT ON VIEW rag.attachment_status IS
     'Progress per attached table whose collection the caller owns: its state, rows read by the current or last pass over it, and documents by state.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'attachment_status');

@@ -5,10 +5,12 @@ CREATE FUNCTION rag_pause(collection text DEFAULT NULL) RETURNS bigint
     AS 'MODULE_PATHNAME', 'rag_pause_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_pause(text) IS
     'Holds back background work on a collection of the caller''s, or on all that are his, until rag_resume, also over restarts; of another owner''s collection, on the caller''s own documents in it. Returns how many were not paused yet. What is being processed is finished; merging and searching go on. Superusers: any collection, as OWNER/NAME; the whole server by rag_ext.ingest_workers = 0. Errors: 42704 no such collection, 42501 nothing in it is the caller''s.';
+INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_pause');
 
 CREATE FUNCTION rag_resume(collection text DEFAULT NULL) RETURNS bigint
     AS 'MODULE_PATHNAME', 'rag_resume_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_resume(text) IS 'Ends what rag_pause began, and returns how many were paused. Errors: as rag_pause.';
+INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_resume');
 
 CREATE FUNCTION rag_set_priority(collection text, priority integer) RETURNS void
     AS 'MODULE_PATHNAME', 'rag_set_priority_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
@@ -19,6 +21,7 @@ CREATE FUNCTION rag_set_priority(document_id uuid, priority integer) RETURNS voi
     AS 'MODULE_PATHNAME', 'rag_set_document_priority_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_set_priority(uuid, integer) IS
     'Has a document processed before (or after) the others of its collection and owner. Errors: 22023, 42704 no such document, 42501.';
+INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_set_priority');
 
 CREATE FUNCTION rag_cancel(collection text DEFAULT NULL) RETURNS bigint
     AS 'MODULE_PATHNAME', 'rag_cancel_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
@@ -28,6 +31,7 @@ COMMENT ON FUNCTION rag_cancel(text) IS
 CREATE FUNCTION rag_cancel(document_id uuid) RETURNS bigint
     AS 'MODULE_PATHNAME', 'rag_cancel_document_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_cancel(uuid) IS 'Cancels the work on one document: 1, or 0 if there is none. Errors: 42704 no such document, 42501.';
+INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_cancel');
 
 CREATE FUNCTION rag_retry(collection text DEFAULT NULL) RETURNS bigint
     AS 'MODULE_PATHNAME', 'rag_retry_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
@@ -38,8 +42,10 @@ CREATE FUNCTION rag_retry(document_id uuid) RETURNS bigint
     AS 'MODULE_PATHNAME', 'rag_retry_document_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_retry(uuid) IS
     'Queues one failed document once more: 1, or 0 if it has not failed. Errors: 42704 no such document, 42501.';
+INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_retry');
 
 CREATE FUNCTION rag_drop_collection(collection text) RETURNS void
     AS 'MODULE_PATHNAME', 'rag_drop_collection_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_drop_collection(text) IS
     'Deletes a collection of the caller''s with all documents in it, those of others too, as DELETE FROM rag.collection does. They are gone with the commit, however many they are, and the name is free; workers clear the rows away. Superusers: any, as OWNER/NAME. Errors: 42704, 42501 not the owner.';
+INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_drop_collection');

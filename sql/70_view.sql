@@ -9,6 +9,7 @@ JOIN rag.document d ON d.domain_id = j.domain_id AND d.id = j.document_id
 JOIN rag.domain dm ON dm.id = j.domain_id
 JOIN rag.collection c ON c.id = dm.collection_id;
 COMMENT ON VIEW rag.job_status IS 'The latest work on each document: queued, running, done or failed. While paused, what is queued is not begun.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'job_status');
 
 CREATE VIEW rag.failed_job WITH (security_invoker = true) AS
 SELECT d.collection, d.owner, j.document_id, d.title, d.uri, j.tries, j.finished_at AS failed_at, j.sqlstate, j.error
@@ -17,6 +18,7 @@ JOIN rag.document d ON d.domain_id = j.domain_id AND d.id = j.document_id
 JOIN rag.domain dm ON dm.id = j.domain_id
 WHERE j.state = 'failed' AND dm.collection_id IS NOT NULL;
 COMMENT ON VIEW rag.failed_job IS 'Documents that could not be processed, or whose processing was cancelled (57014), with the reason. rag_retry() queues them again.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'failed_job');
 
 CREATE VIEW rag.collection_status WITH (security_invoker = true) AS
 WITH work AS (
@@ -62,18 +64,22 @@ SELECT p.id AS collection_id, p.name AS collection, p.owner, p.shared, p.model, 
 FROM progress p;
 COMMENT ON VIEW rag.collection_status IS
     'Progress per collection, of the documents that the caller sees: documents by state (pending ones are waiting or running), chunks, what the last minute brought, and time left at that rate: NULL while unknown or paused.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'collection_status');
 
 CREATE VIEW rag.engine_status WITH (security_invoker = true) AS SELECT * FROM rag.engine_state();
 COMMENT ON VIEW rag.engine_status IS 'The engine process: one row, also while it is down.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'engine_status');
 
 CREATE VIEW rag.model WITH (security_invoker = true) AS SELECT * FROM rag.models();
 COMMENT ON VIEW rag.model IS 'Models that the engine found, with the reason where one cannot be used.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'model');
 
 -- COPY FROM is not for tables with row-level security, but for views with such a trigger.
 CREATE VIEW rag.document_in WITH (security_invoker = true) AS
 SELECT collection, owner, title, uri, media_type, content, file, metadata FROM rag.document;
 COMMENT ON VIEW rag.document_in IS
     'For COPY: rows written here are rows of rag.document, and replace those of the same collection, owner and uri. A column that is left out, or NULL, has its default.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'document_in', NULL), ('write', 'INSERT', 'document_in', '{*}');
 
 CREATE FUNCTION rag.document_in_insert() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

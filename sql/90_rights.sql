@@ -57,17 +57,47 @@ END $$;
 COMMENT ON FUNCTION rag.adopt_principal(regrole, text) IS
     'Sets apart what belonged to another role of this name, and renames what belonged to this role under another name.';
 
-CREATE FUNCTION rag.set_rights(role text, allowed boolean) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+-- Privileges that rag_enable knows of, as GRANT and REVOKE name them.
+CREATE VIEW rag.allowed_privilege AS
+    WITH member AS (
+        SELECT m.classid, m.objid FROM pg_catalog.pg_depend m
+        JOIN pg_catalog.pg_extension e ON m.refclassid = 'pg_catalog.pg_extension'::regclass AND m.refobjid = e.oid
+        WHERE e.extname = 'rag_ext' AND m.deptype = 'e'
+    )
+    SELECT a.access, a.object, 'EXECUTE ON FUNCTION ' || p.oid::regprocedure AS privilege
+    FROM rag.allowed a
+    JOIN pg_catalog.pg_proc p ON p.proname = a.object
+    JOIN member m ON m.classid = 'pg_catalog.pg_proc'::regclass AND m.objid = p.oid
+    WHERE a.privilege = 'EXECUTE'
+    UNION ALL
+    SELECT a.access, a.object,
+           a.privilege || CASE WHEN a.columns IS NULL THEN '' ELSE ' (' || c.columns || ')' END || ' ON ' || r.oid::regclass
+    FROM rag.allowed a
+    JOIN pg_catalog.pg_class r ON r.relname = a.object
+    JOIN member m ON m.classid = 'pg_catalog.pg_class'::regclass AND m.objid = r.oid
+    CROSS JOIN LATERAL (
+        SELECT string_agg(quote_ident(t.attname), ', ' ORDER BY t.attnum) AS columns
+        FROM pg_catalog.pg_attribute t
+        WHERE t.attrelid = r.oid AND t.attnum > 0 AND NOT t.attisdropped
+          AND (a.columns = '{*}' OR t.attname = ANY (a.columns))
+    ) c
+    WHERE a.privilege <> 'EXECUTE';
+COMMENT ON VIEW rag.allowed_privilege IS 'rag.allowed in the words of GRANT, for each function and relation of the extension.';
+
+-- NULL is no access.
+CREATE FUNCTION rag.set_rights(role text, access text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found_role regrole;
     grantee text := 'PUBLIC';
-    command text := CASE WHEN allowed THEN 'GRANT' ELSE 'REVOKE' END;
-    direction text := CASE WHEN allowed THEN 'TO' ELSE 'FROM' END;
     item record;
 BEGIN
-    PERFORM rag.require_superuser(CASE WHEN allowed THEN 'rag_enable' ELSE 'rag_disable' END);
+    PERFORM rag.require_superuser(CASE WHEN access IS NULL THEN 'rag_disable' ELSE 'rag_enable' END);
     IF role IS NULL THEN
         RAISE EXCEPTION 'role must not be null' USING ERRCODE = 'null_value_not_allowed';
+    END IF;
+    IF access NOT IN ('read', 'write') THEN
+        RAISE EXCEPTION 'unknown access "%"', left(access, 64)
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'read or write.';
     END IF;
     IF role <> 'public' THEN
         found_role := to_regrole(quote_ident(role));
@@ -75,7 +105,7 @@ BEGIN
             RAISE EXCEPTION 'role "%" does not exist', left(role, 64) USING ERRCODE = 'undefined_object';
         END IF;
         grantee := quote_ident(role);
-        IF allowed THEN
+        IF access IS NOT NULL THEN
             PERFORM rag.adopt_principal(found_role, 'role:' || role);
         END IF;
     END IF;
@@ -83,64 +113,47 @@ BEGIN
     -- Not while another session grants, or a worker makes a partition of rag.embedding: both change the same rows
     -- of the catalogs.
     LOCK TABLE rag.space IN SHARE ROW EXCLUSIVE MODE;
-    EXECUTE format('%s USAGE ON SCHEMA rag %s %s', command, direction, grantee);
     FOR item IN
-        SELECT p.oid::regprocedure AS name
-        FROM pg_depend d
-        JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
-        JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
-        WHERE e.extname = 'rag_ext' AND p.prorettype <> 'trigger'::regtype
-          AND p.proname <> ALL (ARRAY['rag_enable', 'rag_disable', 'rag_register_gateway', 'rag_unregister_gateway',
-                                      'set_rights', 'adopt_principal', 'require_superuser', 'forget_documents', 'process_documents', 'watch_source', 'unwatch_source',
-                                      'rag_add_policy', 'rag_drop_policy', 'rag_record_policy', 'rag_restore_policies',
-                                      'policy_table', 'policy_statement', 'present_policies', 'policies_apart'])
+        SELECT p.privilege, coalesce(set_rights.access IN ('write', p.access), false) AS is_granted
+        FROM rag.allowed_privilege p
+        UNION ALL
+        SELECT 'USAGE ON SCHEMA rag', set_rights.access IS NOT NULL
     LOOP
-        EXECUTE format('%s EXECUTE ON FUNCTION %s %s %s', command, item.name, direction, grantee);
+        EXECUTE format(CASE WHEN item.is_granted THEN 'GRANT %s TO %s' ELSE 'REVOKE %s FROM %s' END,
+                       item.privilege, grantee);
     END LOOP;
-    FOR item IN
-        SELECT c.oid::regclass AS name
-        FROM pg_depend d
-        JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
-        JOIN pg_class c ON d.classid = 'pg_class'::regclass AND d.objid = c.oid
-        WHERE e.extname = 'rag_ext' AND c.relkind IN ('r', 'p', 'v')
-          AND c.relname NOT IN ('gateway', 'embedding', 'space', 'added_policy', 'builtin_policy', 'merge_failure')
-    LOOP
-        EXECUTE format('%s SELECT ON %s %s %s', command, item.name, direction, grantee);
-    END LOOP;
-    -- By column: a privilege on the whole table is one to lock it, too.
-    FOR item IN
-        SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) AS columns, attrelid::regclass AS name
-        FROM pg_attribute
-        WHERE attrelid IN ('rag.document'::regclass, 'rag.document_in'::regclass) AND attnum > 0 AND NOT attisdropped
-        GROUP BY attrelid
-    LOOP
-        EXECUTE format('%s INSERT (%s) ON %s %s %s', command, item.columns, item.name, direction, grantee);
-        IF item.name = 'rag.document'::regclass THEN
-            EXECUTE format('%s UPDATE (%s) ON %s %s %s', command, item.columns, item.name, direction, grantee);
-        END IF;
-    END LOOP;
-    EXECUTE format('%s INSERT (id, name, owner, collection, key, kind, source, pattern, value, words, minimum, type, multiple, enabled, ordinal) ON rag.metadata_rule %s %s',
-                   command, direction, grantee);
-    EXECUTE format('%s UPDATE (name, collection, key, kind, source, pattern, value, words, minimum, type, multiple, enabled, ordinal) ON rag.metadata_rule %s %s',
-                   command, direction, grantee);
-    EXECUTE format('%s DELETE ON rag.metadata_rule, rag.document, rag.collection, rag.accepted_collection %s %s', command, direction, grantee);
 END $$;
-COMMENT ON FUNCTION rag.set_rights(text, boolean) IS 'What rag_enable and rag_disable do.';
+COMMENT ON FUNCTION rag.set_rights(text, text) IS 'What rag_enable and rag_disable do.';
 
-DO $$
+CREATE FUNCTION rag.renew_rights() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    item record;
+    member regprocedure;
+    enabled record;
 BEGIN
-    FOR item IN
-        SELECT p.oid::regprocedure AS name
-        FROM pg_depend d
+    -- What everybody may execute by default.
+    FOR member IN
+        SELECT d.objid::regprocedure FROM pg_depend d
         JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
-        JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
-        WHERE e.extname = 'rag_ext'
+        WHERE e.extname = 'rag_ext' AND d.classid = 'pg_proc'::regclass
     LOOP
-        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', item.name);
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', member);
+    END LOOP;
+    FOR enabled IN
+        SELECT u.grantee, EXISTS (
+                   SELECT FROM pg_attribute c, aclexplode(c.attacl) g
+                   WHERE c.attrelid = 'rag.document'::regclass AND g.grantee = u.grantee
+                     AND g.privilege_type = 'INSERT') AS may_write
+        FROM pg_namespace n, aclexplode(n.nspacl) u
+        WHERE n.nspname = 'rag' AND u.privilege_type = 'USAGE' AND u.grantee <> n.nspowner
+    LOOP
+        PERFORM rag.set_rights(coalesce((SELECT r.rolname FROM pg_roles r WHERE r.oid = enabled.grantee), 'public'),
+                               CASE WHEN enabled.may_write THEN 'write' ELSE 'read' END);
     END LOOP;
 END $$;
+COMMENT ON FUNCTION rag.renew_rights() IS
+    'Gives each role that is enabled what its access has now, and nobody else anything. Creation and upgrades end with it.';
+
+SELECT rag.renew_rights();
 
 -- Who has missed it finds out here, and not by waiting for what never comes.
 DO $$

@@ -4,6 +4,8 @@
 
 #[path = "isolation/added_policies.rs"]
 mod added_policies;
+#[path = "isolation/enabling.rs"]
+mod enabling;
 #[path = "isolation/estimates.rs"]
 mod estimates;
 #[path = "isolation/gateways.rs"]

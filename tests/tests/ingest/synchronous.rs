@@ -43,8 +43,10 @@ fn what_a_transaction_writes_it_finds() {
     ann.run("BEGIN; SET LOCAL rag_ext.sync = on; INSERT INTO rag.document (content) VALUES ('A heron that never was.'); ROLLBACK");
     assert_eq!(words_found(&mut ann, "never"), 0);
     // The setting ended with its transaction.
+    ann.run("SELECT rag_pause()");
     ann.run("INSERT INTO rag.document (uri, content) VALUES ('later', 'A bittern.')");
     assert_eq!(ann.value("SELECT status FROM rag.document WHERE uri = 'later'"), "pending");
+    ann.run("SELECT rag_resume()");
     // A document that cannot be read is an error of the statement, and is not stored.
     ann.run("SET rag_ext.sync = on");
     ann.error(BROKEN);
