@@ -58,7 +58,7 @@ COMMENT ON FUNCTION rag.adopt_principal(regrole, text) IS
     'Sets apart what belonged to another role of this name, and renames what belonged to this role under another name.';
 
 -- Privileges that rag_enable knows of, as GRANT and REVOKE name them.
-CREATE VIEW rag.allowed_privilege AS
+CREATE VIEW rag.allowed_privilege WITH (security_invoker = true) AS
     WITH member AS (
         SELECT m.classid, m.objid FROM pg_catalog.pg_depend m
         JOIN pg_catalog.pg_extension e ON m.refclassid = 'pg_catalog.pg_extension'::regclass AND m.refobjid = e.oid

@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::pg::work_queue::{Place, WORKERS, WorkQueue};
 use crate::pg::{interrupts, server, transaction, worker};
 use pgrx::{PGRXSharedMemory, PgLogLevel, PgLwLock, PgSqlErrorCode, pg_guard, pg_shmem_init, pg_sys};
+use rag_core::hash::sha256;
 use std::cell::Cell;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -307,10 +307,9 @@ pub(crate) fn requests_for_work() -> u64 {
 
 /// This worker is about to work on documents of this owner; false if `most` others of its database are at his.
 pub(crate) fn serve(owner: &str, most: usize) -> bool {
-    let mut hash = DefaultHasher::new();
-    owner.hash(&mut hash);
+    let [a, b, c, d, e, f, g, h, ..] = sha256(owner.as_bytes());
     // 0 stands for nobody.
-    let owner = hash.finish().max(1);
+    let owner = u64::from_be_bytes([a, b, c, d, e, f, g, h]).max(1);
     PLACE.get().and_then(|place| with_work_queue(|queue, _| queue.serve(place, owner, most))).unwrap_or(true)
 }
 

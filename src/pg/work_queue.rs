@@ -5,6 +5,8 @@
 //! work, and when it finds none, that number becomes `done`. So a request that comes while a worker is leaving
 //! is never lost: `wanted` then differs from `done`, and the launcher starts another.
 
+#[path = "work_queue/owners.rs"]
+mod owners;
 #[path = "work_queue/plan.rs"]
 mod plan;
 #[path = "work_queue/table.rs"]
@@ -28,8 +30,6 @@ const FIRST_DELAY: i64 = 5 * SECOND;
 const LONGEST_DELAY: i64 = 300 * SECOND;
 /// Delay before a vector index is tried again.
 const INDEX_DELAY: i64 = 10 * SECOND;
-/// What a worker follows before it has chosen an attached table: no role has this OID.
-const ANY_OWNER: u32 = u32::MAX;
 /// Time between two looks at a database without the extension.
 const ABSENT_NAP: i64 = 600 * SECOND;
 
@@ -316,70 +316,9 @@ impl WorkQueue {
         called
     }
 
-    /// A worker is about to work on documents of this owner, and no more on another's. False, and it goes on as it was, if
-    /// `most` others of its database are at his: then somebody else's are to be found for it.
-    pub(crate) fn serve(&mut self, place: Place, owner: u64, most: usize) -> bool {
-        let is_free =
-            self.ingest_workers_beside(place).filter(|worker| worker.serves == owner).count() < most;
-        if is_free && let Some(worker) = self.worker(place) {
-            worker.serves = owner;
-        }
-        is_free
-    }
-
-    /// A worker is at nobody's documents any more.
-    pub(crate) fn serve_nobody(&mut self, place: Place) {
-        if let Some(worker) = self.worker(place) {
-            worker.serves = 0;
-        }
-    }
-
-    /// Whether a worker is the one beyond `most` of its database, which are all at work: it is kept for an owner whom
-    /// nobody serves.
-    pub(crate) fn is_spare(&self, place: Place, most: usize) -> bool {
-        self.ingest_workers_beside(place).filter(|worker| !worker.pausing).count() >= most
-    }
-
     /// Whether there is no place for another worker.
     pub(crate) fn is_full(&self, in_all: usize) -> bool {
         self.workers.iter().filter(|worker| worker.stage != Stage::Free).count() >= in_all
-    }
-
-    /// A worker is about to look for an attached table to follow. False if as many others of its database are at some.
-    pub(crate) fn begin_following(&mut self, place: Place, most: usize) -> bool {
-        let Some(oid) = self.worker(place).map(|worker| worker.database) else { return false };
-        let is_free = self.workers_of(oid).filter(|worker| worker.follows != 0).count() < most;
-        if is_free {
-            self.follow(place, ANY_OWNER);
-        }
-        is_free
-    }
-
-    /// The owners whose attached tables other workers of the same database are at.
-    pub(crate) fn followed_by_others(&mut self, place: Place) -> Vec<u32> {
-        let Some(oid) = self.worker(place).map(|worker| worker.database) else { return Vec::new() };
-        let others = self.workers_of(oid).filter(|worker| worker.token != place.token);
-        others.map(|worker| worker.follows).filter(|owner| *owner != 0 && *owner != ANY_OWNER).collect()
-    }
-
-    /// A worker has chosen an attached table of this owner. False if another one is at his tables.
-    pub(crate) fn take_owner(&mut self, place: Place, owner: u32) -> bool {
-        let is_free = !self.followed_by_others(place).contains(&owner);
-        if is_free {
-            self.follow(place, owner);
-        }
-        is_free
-    }
-
-    /// A worker is at no attached table any more.
-    pub(crate) fn end_following(&mut self, place: Place) {
-        self.follow(place, 0);
-    }
-
-    fn follow(&mut self, place: Place, owner: u32) {
-        if let Some(worker) = self.worker(place) {
-            worker.follows = owner;
-        }
     }
 
     /// Whether a worker is asked to make room for another database.
@@ -478,14 +417,6 @@ impl WorkQueue {
 
     fn ingest_workers_of(&self, oid: u32) -> impl Iterator<Item = &Worker> {
         self.workers_of(oid).filter(|worker| worker.kind == Kind::Ingest)
-    }
-
-    /// The running ones of a worker's database, without itself.
-    fn ingest_workers_beside(&self, place: Place) -> impl Iterator<Item = &Worker> {
-        let own = self.workers.get(place.index).filter(|worker| worker.token == place.token);
-        let database = own.map_or(0, |worker| worker.database);
-        self.ingest_workers_of(database)
-            .filter(move |worker| worker.stage == Stage::Running && worker.token != place.token)
     }
 
     /// Since when all of a database's workers are at work; `None` if one is not.

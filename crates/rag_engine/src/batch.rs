@@ -165,7 +165,7 @@ mod tests {
         let busy = Waiting { has_bulk_running: true, ..waiting(Lane::Bulk, 1, 0, 0, &[10]) };
         let other = waiting(Lane::Bulk, 2, 900, 1, &[10]);
         let interactive = waiting(Lane::Interactive, 3, 0, 2, &[10]);
-        check(&[busy.clone()], spare, &[]);
+        check(std::slice::from_ref(&busy), spare, &[]);
         check(&[busy.clone(), other.clone(), interactive.clone()], spare, &[(1, 1)]);
         check(&[busy, other, interactive], Budget { interactive: true, ..spare }, &[(2, 1)]);
     }

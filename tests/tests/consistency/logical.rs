@@ -25,7 +25,7 @@ fn subscriber_of(publisher: &Cluster, database: &str) -> Cluster {
         .status();
     assert!(restored.unwrap().success());
     let mut there = subscriber.connect("postgres", database);
-    there.run("TRUNCATE rag.metadata_rule, rag.builtin_policy");
+    there.run("TRUNCATE rag.metadata_rule, rag.builtin_policy, rag.allowed");
     let at = publisher.connect("postgres", database).value(
         "SELECT format('host=%s port=%s user=postgres dbname=%s', current_setting('unix_socket_directories'), current_setting('port'), current_database())",
     );

@@ -43,7 +43,10 @@ fn a_role_is_granted_what_the_list_says() {
         of.lines().filter(|line| !other.lines().any(|o| o == *line)).map(str::to_owned).collect()
     };
     let (more, less) = (differs(&found, expected), differs(expected, &found));
-    assert!(found == expected, "tests/tests/data/granted.txt: granted beyond it {more:#?}, not granted {less:#?}");
+    assert!(
+        found == expected,
+        "tests/tests/data/granted.txt: granted beyond it {more:#?}, not granted {less:#?}"
+    );
 }
 
 #[test]
@@ -75,12 +78,17 @@ fn who_may_read_searches_and_asks_and_writes_nothing() {
     let mut session = database.connect(&reader);
     session.run(&format!("SELECT rag_accept('role:{}', 'open')", database.role_name("bob")));
     for mode in ["keyword", "vector", "hybrid"] {
-        assert_eq!(session.count(&format!("SELECT count(*) FROM rag_search('deep harbour', mode => '{mode}')")), 1);
+        assert_eq!(
+            session.count(&format!("SELECT count(*) FROM rag_search('deep harbour', mode => '{mode}')")),
+            1
+        );
     }
     assert!(session.value("SELECT rag_answer_text('How deep is the harbour?')").contains("deep"));
     assert_eq!(session.count("SELECT count(*) FROM rag.document"), 1);
     assert!(session.holds("SELECT rag_wait()") && session.value("SELECT rag_status()").contains("documents"));
-    for view in ["job_status", "failed_job", "collection_status", "engine_status", "model", "attachment_status"] {
+    for view in
+        ["job_status", "failed_job", "collection_status", "engine_status", "model", "attachment_status"]
+    {
         session.run(&format!("SELECT * FROM rag.{view}"));
     }
     for sql in [

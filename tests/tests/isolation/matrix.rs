@@ -9,8 +9,16 @@ use std::time::Duration;
 const BY_DOMAIN: [&str; 7] =
     ["document", "chunk", "section", "segment", "job", "metadata_value", "tombstone"];
 /// Relations that are not for ordinary roles.
-const INTERNAL: [&str; 6] =
-    ["gateway", "embedding", "space", "added_policy", "builtin_policy", "merge_failure"];
+const INTERNAL: [&str; 8] = [
+    "gateway",
+    "embedding",
+    "space",
+    "added_policy",
+    "builtin_policy",
+    "merge_failure",
+    "allowed",
+    "allowed_privilege",
+];
 /// Views over documents, with an owner.
 const BY_OWNER: [&str; 3] = ["job_status", "failed_job", "document_in"];
 
