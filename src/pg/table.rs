@@ -72,35 +72,22 @@ pub(crate) fn rows<R>(
         } else {
             pg_sys::GetTransactionSnapshot()
         };
+        let (equal, no_collation) = (pg_sys::BTEqualStrategyNumber, pg_sys::InvalidOid);
+        let of_uuid = |bytes: &[u8; 16]| Some(pg_sys::Datum::from(bytes.as_ptr()));
         let (column, strategy, collation, procedure, value) = match condition {
-            Condition::Text(column, text) => (
-                column,
-                pg_sys::BTEqualStrategyNumber,
-                pg_sys::DEFAULT_COLLATION_OID,
-                pg_sys::F_TEXTEQ,
-                text.into_datum(),
-            ),
-            Condition::Oid(column, oid) => (
-                column,
-                pg_sys::BTEqualStrategyNumber,
-                pg_sys::InvalidOid,
-                pg_sys::F_OIDEQ,
-                Some(pg_sys::Datum::from(*oid)),
-            ),
-            Condition::Uuid(column, bytes) => (
-                column,
-                pg_sys::BTEqualStrategyNumber,
-                pg_sys::InvalidOid,
-                pg_sys::F_UUID_EQ,
-                Some(pg_sys::Datum::from(bytes.as_ptr())),
-            ),
-            Condition::UuidFrom(column, bytes) => (
-                column,
-                pg_sys::BTGreaterEqualStrategyNumber,
-                pg_sys::InvalidOid,
-                pg_sys::F_UUID_GE,
-                Some(pg_sys::Datum::from(bytes.as_ptr())),
-            ),
+            Condition::Text(column, text) => {
+                (column, equal, pg_sys::DEFAULT_COLLATION_OID, pg_sys::F_TEXTEQ, text.into_datum())
+            }
+            Condition::Oid(column, oid) => {
+                (column, equal, no_collation, pg_sys::F_OIDEQ, Some(pg_sys::Datum::from(*oid)))
+            }
+            Condition::Uuid(column, bytes) => {
+                (column, equal, no_collation, pg_sys::F_UUID_EQ, of_uuid(bytes))
+            }
+            Condition::UuidFrom(column, bytes) => {
+                let or_greater = pg_sys::BTGreaterEqualStrategyNumber;
+                (column, or_greater, no_collation, pg_sys::F_UUID_GE, of_uuid(bytes))
+            }
         };
         let mut key = pg_sys::ScanKeyData::default();
         pg_sys::ScanKeyEntryInitialize(

@@ -4,7 +4,7 @@
 //! tables at any time, at most one of them at those of one owner, and what a worker is at is committed before.
 
 use crate::error::{Error, Result, sqlstate_text, unless_locked};
-use crate::pg::shared::Following;
+use crate::pg::shared::{self, Following};
 use crate::pg::worker;
 use crate::storage::attached_run::{self, Run};
 use crate::storage::{Id, attachment};
@@ -28,6 +28,8 @@ pub(super) fn follow_once(last: &mut Id) -> Result<bool> {
     let others = following.owners_of_others();
     let Some(run) = worker::transaction(|| attached_run::begin(*last, others))? else { return Ok(false) };
     *last = run.collection;
+    // It may take minutes, in which the owner of the last documents has another worker.
+    shared::serve_nobody();
     if !following.take(run.owner) {
         // Another worker came to this owner at the same moment.
         worker::transaction(|| attached_run::end(&run))?;
