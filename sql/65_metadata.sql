@@ -5,7 +5,7 @@ CREATE FUNCTION rag_extract_metadata(
     options jsonb DEFAULT '{}') RETURNS jsonb
     AS 'MODULE_PATHNAME', 'rag_extract_metadata_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED COST 10000;
 COMMENT ON FUNCTION rag_extract_metadata(text, text, text, text, jsonb) IS
-    'What would be extracted from this text (Markdown) in this collection, and nothing is stored: words, language, file_name, file_extension and source, and what the rules of rag.metadata_rule find that the caller sees. options: rules, an array of rules to use instead, such as [{"key": "order", "pattern": "Order (\\d+)"}]. Errors: 22004, 22023 bad rule or option, 42704 no such collection, 54000.';
+    'What would be extracted from this text (Markdown) in this collection, and nothing is stored: words, language, file_name, file_extension and source, and what the rules of rag.metadata_rule find that the caller sees. options: rules (an array of rules to use instead, such as [{"key": "order", "pattern": "Order (\\d+)"}]). Errors: 22004, 22023 bad rule or option, 42704 no such collection, 54000.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_extract_metadata');
 
 CREATE FUNCTION rag_reextract(collection text DEFAULT NULL) RETURNS bigint

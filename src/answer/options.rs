@@ -2,17 +2,20 @@
 
 use crate::error::Result;
 use crate::search::options::{MAX_K, Mode, SearchOptions};
+use rag_core::choices;
 use rag_core::option::OptionReader;
 
-/// What becomes of sentences of a chat model that what they cite does not support.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Policy {
-    /// They are left out; where none is left, the answer is extracted.
-    Strict,
-    /// They are kept and marked.
-    Cited,
-    /// They are kept as they are, and listed.
-    Free,
+choices! {
+    /// What becomes of sentences of a chat model that what they cite does not support.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Policy {
+        /// They are left out; where none is left, the answer is extracted.
+        Strict = "strict",
+        /// They are kept and marked.
+        Cited = "cited",
+        /// They are kept as they are, and listed.
+        Free = "free",
+    }
 }
 
 /// Options of one answer.
@@ -46,10 +49,7 @@ impl AnswerOptions {
         let mut reader = OptionReader::new(options, "rag_answer")?;
         let read = Self {
             k: reader.integer("k", 1..=i64::from(MAX_K))?.map_or(Self::K, |k| k as usize),
-            mode: match reader.choice("mode", &["hybrid", "keyword", "vector"])? {
-                Some(mode) => Mode::parse(mode)?,
-                None => Mode::Hybrid,
-            },
+            mode: reader.choice("mode")?.unwrap_or(Mode::Hybrid),
             min_support: reader.number("min_support", 0.0..=1.0)?.unwrap_or(Self::MIN_SUPPORT),
             max_sentences: reader
                 .integer("max_sentences", 1..=10)?
@@ -58,11 +58,7 @@ impl AnswerOptions {
                 .integer("sentence_limit", 1..=200)?
                 .map_or(Self::SENTENCE_LIMIT, |n| n as usize),
             generate: reader.boolean("generate")?.unwrap_or(true),
-            policy: match reader.choice("policy", &["strict", "cited", "free"])? {
-                Some("cited") => Policy::Cited,
-                Some("free") => Policy::Free,
-                _ => Policy::Strict,
-            },
+            policy: reader.choice("policy")?.unwrap_or(Policy::Strict),
             search: SearchOptions::read(&mut reader)?,
         };
         reader.finish()?;

@@ -12,7 +12,7 @@ use crate::storage::uuid;
 use pgrx::JsonB;
 use pgrx::prelude::*;
 use rag_core::filter::{Filter, parse_filter};
-use rag_core::option::OptionReader;
+use rag_core::option::{Choice, OptionReader};
 use serde_json::json;
 
 #[pg_extern(sql = false)]
@@ -57,7 +57,7 @@ fn rag_search(
     let (rows, names) = call(|| {
         let query = checked_query(required(query, "query")?, "query")?;
         let k = checked_k(required(k, "k")?)?;
-        let mode = Mode::parse(required(mode, "mode")?)?;
+        let mode = Mode::parse(required(mode, "mode")?, "mode")?;
         let filter = filter_of(filter)?;
         let options = options_of(options)?;
         let mut reader = OptionReader::new(&options, "rag_search")?;

@@ -24,6 +24,7 @@ use keyword::OpenSegments;
 use options::{Fusion, Mode, SearchOptions};
 use rag_core::filter::Filter;
 use rag_core::fuse::{self, Ranked};
+use rag_core::option::Choice;
 use scope::Scope;
 use std::collections::{HashMap, HashSet};
 

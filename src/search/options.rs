@@ -1,6 +1,7 @@
 //! Options of searching, read from jsonb: names, ranges, defaults. One place for all functions that search.
 
-use crate::error::{Error, Result, excerpt};
+use crate::error::{Error, Result};
+use rag_core::choices;
 use rag_core::option::OptionReader;
 
 /// Most rows of one call.
@@ -9,41 +10,24 @@ pub(crate) const MAX_K: i32 = 1000;
 /// Most bytes of a query or question.
 pub(crate) const MAX_QUERY_BYTES: usize = 64 * 1024;
 
-/// Which arms are asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    Hybrid,
-    Keyword,
-    Vector,
-}
-
-impl Mode {
-    pub(crate) fn parse(name: &str) -> Result<Self> {
-        match name {
-            "hybrid" => Ok(Self::Hybrid),
-            "keyword" => Ok(Self::Keyword),
-            "vector" => Ok(Self::Vector),
-            other => Err(Error::invalid(format!("invalid mode \"{}\"", excerpt(other)))
-                .hint("mode is hybrid, keyword or vector.")),
-        }
+choices! {
+    /// Which arms are asked.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Mode {
+        Hybrid = "hybrid",
+        Keyword = "keyword",
+        Vector = "vector",
     }
 }
 
-/// How the arms' lists become one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fusion {
-    /// Min–max normalised scores, weighted.
-    Weighted,
-    /// Reciprocal rank fusion.
-    Rrf,
-}
-
-impl Fusion {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Weighted => "weighted",
-            Self::Rrf => "rrf",
-        }
+choices! {
+    /// How the arms' lists become one.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Fusion {
+        /// Min–max normalised scores, weighted.
+        Weighted = "weighted",
+        /// Reciprocal rank fusion.
+        Rrf = "rrf",
     }
 }
 
@@ -85,10 +69,7 @@ impl SearchOptions {
     pub(crate) fn read(reader: &mut OptionReader<'_>) -> Result<Self> {
         let default = Self::default();
         Ok(Self {
-            fusion: match reader.choice("fusion", &["weighted", "rrf"])? {
-                Some("rrf") => Fusion::Rrf,
-                _ => default.fusion,
-            },
+            fusion: reader.choice("fusion")?.unwrap_or(default.fusion),
             keyword_weight: reader.number("keyword_weight", 0.0..=1.0)?.unwrap_or(default.keyword_weight),
             rrf_k: reader.number("rrf_k", 1.0..=10_000.0)?.unwrap_or(default.rrf_k),
             candidates: reader.integer("candidates", 1..=1000)?.map_or(default.candidates, |n| n as usize),

@@ -7,7 +7,7 @@
 
 use rag_tests::{Cluster, Session, literal, repository};
 use regex::Regex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -221,4 +221,100 @@ fn settings_and_functions_are_the_servers() {
         );
         assert!(admin.holds(&exists), "the documents name rag.{name}");
     }
+}
+
+/// A call of each function that takes options, as far as it needs other arguments.
+const CALLS: [(&str, &str); 16] = [
+    ("rag_search", "'x'"),
+    ("rag_answer", "'x'"),
+    ("rag_answer_text", "'x'"),
+    ("rag_cite", "'x'"),
+    ("rag_rerank", "'x', ARRAY['y']"),
+    ("rag_rerank_chunks", "'x', '{}'"),
+    ("rag_ingest", "'x'"),
+    ("rag_ingest_bytes", "'x'"),
+    ("rag_ingest_file", "'postgresql.conf'"),
+    ("rag_create_collection", "'x'"),
+    ("rag_alter_collection", "'default'"),
+    ("rag_attach", "'source'"),
+    ("rag_chunk", "'x'"),
+    ("rag_chunk_bytes", "'x'"),
+    ("rag_parse", "'x'"),
+    ("rag_extract_metadata", "'x'"),
+];
+
+/// The options that a function knows, as the error says that refuses another one.
+fn known_options(admin: &mut Session, call: &str, wrap: impl Fn(&str) -> String) -> BTreeSet<String> {
+    let refused = admin.refuses("22023", &format!("SELECT {call}, options => '{}')", wrap("\"?\": 1")));
+    let quoted = Regex::new("\"([a-z_]+)\"").unwrap();
+    let hint = refused.hint;
+    quoted.captures_iter(&hint).map(|found| found[1].to_owned()).collect()
+}
+
+/// The options that a comment names behind "options:", up to the end of the sentence; or those of another function.
+fn described_options(comments: &BTreeMap<String, String>, function: &str) -> BTreeSet<String> {
+    let comment = &comments[function];
+    let Some((_, listed)) = comment.split_once("options: ") else {
+        let other = Regex::new(r"\brag_[a-z_]+\b").unwrap().find(comment);
+        return described_options(comments, other.expect("options, or another function").as_str());
+    };
+    let (mut depth, mut items) = (0, vec![String::new()]);
+    for character in listed.chars() {
+        match character {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth == 0 => items.push(String::new()),
+            '.' if depth == 0 => break,
+            other if depth == 0 => items.last_mut().unwrap().push(other),
+            _ => {}
+        }
+    }
+    let mut options = BTreeSet::new();
+    for item in items.iter().map(|item| item.trim()).filter(|item| *item != "none") {
+        match item.strip_prefix("those of ") {
+            Some(other) => options.extend(described_options(comments, other)),
+            None => drop(options.insert(item.to_owned())),
+        }
+    }
+    options
+}
+
+#[test]
+fn options_are_those_that_the_functions_read() {
+    let database = rag_tests::Database::new("options");
+    let mut admin = database.admin();
+    admin.run("CREATE TABLE source (id int PRIMARY KEY, body text); INSERT INTO rag.document (content) VALUES ('x')");
+    let of_extension = "FROM pg_proc p
+         JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+         JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid
+         WHERE e.extname = 'rag_ext'";
+    let comments: BTreeMap<String, String> = admin
+        .rows(&format!(
+            "SELECT p.proname, obj_description(p.oid, 'pg_proc') {of_extension} AND p.proname LIKE 'rag\\_%'"
+        ))
+        .into_iter()
+        .map(|row| (row[0].clone().unwrap(), row[1].clone().unwrap()))
+        .collect();
+    let taking = admin
+        .column(&format!("SELECT p.proname {of_extension} AND 'options' = ANY (p.proargnames) ORDER BY 1"));
+    let calls: BTreeMap<&str, &str> = CALLS.into_iter().collect();
+    let called: Vec<&str> = calls.keys().copied().collect();
+    assert_eq!(taking, called, "functions with options, and calls of them here");
+
+    let texts: String = documents().iter().map(|page| std::fs::read_to_string(page).unwrap()).collect();
+    let mut missing = Vec::new();
+    for (function, arguments) in calls {
+        let call = format!("{function}({arguments}");
+        let mut known = known_options(&mut admin, &call, |unknown| format!("{{{unknown}}}"));
+        // Which there are depends on the method.
+        if known.contains("method") {
+            known.extend(known_options(&mut admin, &call, |unknown| {
+                format!("{{\"method\": \"section\", {unknown}}}")
+            }));
+        }
+        assert_eq!(described_options(&comments, function), known, "COMMENT ON FUNCTION {function}");
+        let unnamed = known.iter().filter(|option| !texts.contains(&format!("`{option}`")));
+        missing.extend(unnamed.map(|option| format!("{option} of {function}")));
+    }
+    assert!(missing.is_empty(), "options that no document names: {missing:?}");
 }

@@ -1,5 +1,6 @@
 //! How a document is cut: the options. The cutting itself is in [`crate::chunk`].
 
+use crate::choices;
 use crate::option::{OptionError, OptionReader};
 use serde::{Deserialize, Serialize};
 
@@ -30,39 +31,30 @@ pub struct ChunkOptions {
     pub context: bool,
 }
 
-/// Names of the cutting methods.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChunkMethod {
-    /// Paragraph, line, sentence, word, character: the coarsest separator that fits.
-    Recursive,
-    /// Sections of like size: short ones merged, long ones split at paragraphs.
-    Section,
-    /// Sections as parents, paragraphs as children.
-    ParentChild,
-}
-
-impl ChunkMethod {
-    const ALL: [Self; 3] = [Self::Recursive, Self::Section, Self::ParentChild];
-
-    /// Its name in options.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Recursive => "recursive",
-            Self::Section => "section",
-            Self::ParentChild => "parent_child",
-        }
+choices! {
+    /// The cutting methods.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ChunkMethod {
+        /// Paragraph, line, sentence, word, character: the coarsest separator that fits.
+        Recursive = "recursive",
+        /// Sections of like size: short ones merged, long ones split at paragraphs.
+        Section = "section",
+        /// Sections as parents, paragraphs as children.
+        ParentChild = "parent_child",
     }
 }
 
-/// What sizes count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SizeUnit {
-    /// Tokens of the embedding model, without special tokens.
-    Tokens,
-    /// Unicode scalar values.
-    Characters,
+choices! {
+    /// What sizes count.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum SizeUnit {
+        /// Tokens of the embedding model, without special tokens.
+        Tokens = "tokens",
+        /// Unicode scalar values.
+        Characters = "characters",
+    }
 }
 
 impl Default for ChunkOptions {
@@ -103,12 +95,11 @@ impl ChunkOptions {
 
     /// [`ChunkOptions::from_json`] of an object that has other options as well.
     pub fn read(reader: &mut OptionReader<'_>) -> Result<Self, OptionError> {
-        let named = reader.choice("method", &ChunkMethod::ALL.map(ChunkMethod::name))?;
-        let method = ChunkMethod::ALL.into_iter().find(|method| Some(method.name()) == named);
-        let method = method.unwrap_or(ChunkMethod::Recursive);
-        let (unit, most) = match reader.choice("unit", &["tokens", "characters"])? {
-            Some("characters") => (SizeUnit::Characters, MAX_SIZE_CHARACTERS),
-            _ => (SizeUnit::Tokens, MAX_SIZE),
+        let method = reader.choice("method")?.unwrap_or(ChunkMethod::Recursive);
+        let unit = reader.choice("unit")?.unwrap_or(SizeUnit::Tokens);
+        let most = match unit {
+            SizeUnit::Tokens => MAX_SIZE,
+            SizeUnit::Characters => MAX_SIZE_CHARACTERS,
         };
         let default = Self::of(method, unit);
         let size = within_u32(reader.integer("size", MIN_SIZE.into()..=most.into())?, default.size);

@@ -58,6 +58,49 @@ impl OptionError {
     }
 }
 
+/// An enum whose values callers give as words. Declared by [`choices!`](crate::choices), so that what is parsed, named and
+/// listed in errors is one list.
+pub trait Choice: Copy + PartialEq + 'static {
+    /// All values with their words, in the order in which errors list them.
+    const ALL: &'static [(Self, &'static str)];
+
+    /// The word of this value.
+    fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(value, _)| *value == self).map_or("", |(_, word)| word)
+    }
+
+    /// The value of the argument called `argument`. Errors: [`OptionErrorKind::Invalid`] for another word.
+    fn parse(word: &str, argument: &str) -> Result<Self, OptionError> {
+        Self::of(word).ok_or_else(|| {
+            OptionError::invalid(format!("{argument} is {}", quoted(word))).with_hint(Self::hint())
+        })
+    }
+
+    /// The value of a word.
+    fn of(word: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == word).map(|(value, _)| *value)
+    }
+
+    /// What it can be.
+    fn hint() -> String {
+        let words: Vec<&str> = Self::ALL.iter().map(|(_, word)| *word).collect();
+        format!("It can be {}.", listed(&words))
+    }
+}
+
+/// Declares an enum and the word of each value: `Variant = "word"`. It implements [`Choice`](crate::option::Choice).
+#[macro_export]
+macro_rules! choices {
+    ($(#[$outer:meta])* $visibility:vis enum $name:ident { $($(#[$inner:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$outer])*
+        $visibility enum $name { $($(#[$inner])* $variant,)+ }
+
+        impl $crate::option::Choice for $name {
+            const ALL: &'static [(Self, &'static str)] = &[$((Self::$variant, $word)),+];
+        }
+    };
+}
+
 /// Takes typed values out of an options object and, at the end, complains about keys that nobody asked for.
 ///
 /// A key whose value is JSON `null` counts as not given, because `jsonb_build_object('k', variable)` writes
@@ -142,17 +185,10 @@ impl<'a> OptionReader<'a> {
     }
 
     /// One of a list of words.
-    pub fn choice(
-        &mut self,
-        key: &'static str,
-        choices: &[&'static str],
-    ) -> Result<Option<&'static str>, OptionError> {
+    pub fn choice<C: Choice>(&mut self, key: &'static str) -> Result<Option<C>, OptionError> {
         let Some(value) = self.take(key) else { return Ok(None) };
         let text = value.as_str().ok_or_else(|| self.wrong_type(key, value, "a text"))?;
-        choices.iter().copied().find(|choice| *choice == text).map(Some).ok_or_else(|| {
-            OptionError::invalid(format!("option \"{key}\" of {} is {}", self.owner, shown(value)))
-                .with_hint(format!("It can be {}.", listed(choices)))
-        })
+        C::parse(text, &format!("option \"{key}\" of {}", self.owner)).map(Some)
     }
 
     /// An object, to be read by a reader of its own.
@@ -241,6 +277,14 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    crate::choices! {
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        enum Fusion {
+            Rrf = "rrf",
+            Weighted = "weighted",
+        }
+    }
+
     #[test]
     fn given_values_come_back_and_missing_ones_are_none() {
         let value = json!({"k0": 60, "whole": 3.0, "weight": 0.5, "sync": true, "lang": "en",
@@ -251,7 +295,7 @@ mod tests {
         assert_eq!(reader.number("weight", 0.0..=1.0).unwrap(), Some(0.5));
         assert_eq!(reader.boolean("sync").unwrap(), Some(true));
         assert_eq!(reader.text("lang", 10).unwrap(), Some("en"));
-        assert_eq!(reader.choice("fusion", &["rrf", "weighted"]).unwrap(), Some("rrf"));
+        assert_eq!(reader.choice("fusion").unwrap(), Some(Fusion::Rrf));
         assert_eq!(reader.object("inner").unwrap(), Some(&json!({"a": 1})));
         assert_eq!(reader.text("unset", 10).unwrap(), None);
         assert_eq!(reader.integer("absent", 1..=2).unwrap(), None);
@@ -278,7 +322,7 @@ mod tests {
         let error = reader.boolean("s").unwrap_err();
         assert_eq!(error.message, "option \"s\" of rag_search must be true or false, not a text");
         assert_eq!(error.detail.as_deref(), Some("The value is \"yes\"."));
-        let error = reader.choice("f", &["rrf", "weighted"]).unwrap_err();
+        let error = reader.choice::<Fusion>("f").unwrap_err();
         assert_eq!(error.hint.as_deref(), Some("It can be \"rrf\", \"weighted\"."));
         assert_eq!(reader.text("t", 5).unwrap_err().kind, OptionErrorKind::LimitExceeded);
     }
@@ -288,7 +332,7 @@ mod tests {
         let value = json!({"k1": 60});
         let mut reader = OptionReader::new(&value, "rag_search").unwrap();
         reader.integer("k0", 1..=1000).unwrap();
-        reader.choice("fusion", &["rrf"]).unwrap();
+        reader.choice::<Fusion>("fusion").unwrap();
         let error = reader.finish().unwrap_err();
         assert_eq!(error.message, "unknown option \"k1\" of rag_search");
         assert_eq!(error.hint.as_deref(), Some("Known options are \"k0\", \"fusion\"."));
@@ -305,7 +349,7 @@ mod tests {
     fn an_error_repeats_at_most_64_characters_of_a_value() {
         let value = json!({"f": "ü".repeat(10_000)});
         let mut reader = OptionReader::new(&value, "f").unwrap();
-        let message = reader.choice("f", &["a"]).unwrap_err().message;
+        let message = reader.choice::<Fusion>("f").unwrap_err().message;
         assert_eq!(message.matches('ü').count(), 64);
     }
 }
