@@ -139,7 +139,7 @@ struct Mode {
     keep_plan: bool,
 }
 
-fn execute<R>(
+fn run_plan<R>(
     sql: &str,
     args: Vec<Arg>,
     mode: Mode,
@@ -181,40 +181,67 @@ fn execute<R>(
     }
 }
 
-/// Runs a reading statement under the active snapshot: all reads of one call see one state.
-pub(crate) fn read<R>(sql: &str, args: Vec<Arg>, each: impl FnMut(&Row) -> Result<R>) -> Result<Vec<R>> {
-    execute(sql, args, Mode { read_only: true, keep_plan: true }, each)
+/// Reads under the active snapshot: all reads of one call see one state.
+pub(crate) fn read_snapshot<R>(
+    sql: &str,
+    args: Vec<Arg>,
+    each: impl FnMut(&Row) -> Result<R>,
+) -> Result<Vec<R>> {
+    run_plan(sql, args, Mode { read_only: true, keep_plan: true }, each)
 }
 
-/// [`read`] of a statement whose text differs from call to call: its plan is not kept.
-pub(crate) fn read_once<R>(sql: &str, args: Vec<Arg>, each: impl FnMut(&Row) -> Result<R>) -> Result<Vec<R>> {
-    execute(sql, args, Mode { read_only: true, keep_plan: false }, each)
+/// [`read_snapshot`] of a statement whose text differs from call to call: its plan is not kept.
+pub(crate) fn read_snapshot_once<R>(
+    sql: &str,
+    args: Vec<Arg>,
+    each: impl FnMut(&Row) -> Result<R>,
+) -> Result<Vec<R>> {
+    run_plan(sql, args, Mode { read_only: true, keep_plan: false }, each)
 }
 
-/// Runs a statement that writes, or that must see what the transaction has just written.
-pub(crate) fn write<R>(sql: &str, args: Vec<Arg>, each: impl FnMut(&Row) -> Result<R>) -> Result<Vec<R>> {
-    execute(sql, args, Mode { read_only: false, keep_plan: true }, each)
+/// Reads, or locks, what is there now: what others have committed since the active snapshot, and what the transaction has
+/// just written.
+pub(crate) fn read_latest<R>(
+    sql: &str,
+    args: Vec<Arg>,
+    each: impl FnMut(&Row) -> Result<R>,
+) -> Result<Vec<R>> {
+    run_plan(sql, args, Mode { read_only: false, keep_plan: true }, each)
 }
 
-/// [`write`](fn@write) without a result.
+/// Writes, and gives what RETURNING does.
+pub(crate) fn execute<R>(sql: &str, args: Vec<Arg>, each: impl FnMut(&Row) -> Result<R>) -> Result<Vec<R>> {
+    run_plan(sql, args, Mode { read_only: false, keep_plan: true }, each)
+}
+
+/// [`execute`] without a result.
 pub(crate) fn run(sql: &str, args: Vec<Arg>) -> Result<()> {
-    write(sql, args, |_| Ok(())).map(drop)
+    execute(sql, args, |_| Ok(())).map(drop)
 }
 
-/// [`read`] of at most one row.
-pub(crate) fn read_one<R>(
+/// [`read_snapshot`] of at most one row.
+pub(crate) fn read_snapshot_one<R>(
     sql: &str,
     args: Vec<Arg>,
     each: impl FnMut(&Row) -> Result<R>,
 ) -> Result<Option<R>> {
-    Ok(read(sql, args, each)?.into_iter().next())
+    Ok(read_snapshot(sql, args, each)?.into_iter().next())
 }
 
-/// [`write`](fn@write) of at most one row.
-pub(crate) fn write_one<R>(
+/// [`read_latest`] of at most one row.
+pub(crate) fn read_latest_one<R>(
     sql: &str,
     args: Vec<Arg>,
     each: impl FnMut(&Row) -> Result<R>,
 ) -> Result<Option<R>> {
-    Ok(write(sql, args, each)?.into_iter().next())
+    Ok(read_latest(sql, args, each)?.into_iter().next())
+}
+
+/// [`execute`] of at most one row.
+pub(crate) fn execute_one<R>(
+    sql: &str,
+    args: Vec<Arg>,
+    each: impl FnMut(&Row) -> Result<R>,
+) -> Result<Option<R>> {
+    Ok(execute(sql, args, each)?.into_iter().next())
 }

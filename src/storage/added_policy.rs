@@ -20,13 +20,13 @@ pub(crate) fn require_recorded() -> Result<()> {
 }
 
 fn check() -> Result<()> {
-    let tables = spi::read(
+    let tables = spi::read_snapshot(
         "SELECT c.oid FROM pg_class c WHERE c.relnamespace = 'rag'::regnamespace AND c.relrowsecurity AND NOT c.relispartition",
         vec![],
         |row| row.require::<Oid>(1).map(Oid::to_u32),
     )?;
     table_watch::begin(tables);
-    let apart = spi::read_one(
+    let apart = spi::read_snapshot_one(
         "SELECT table_name, name, is_present, is_recorded, is_builtin FROM rag.policies_apart() LIMIT 1",
         vec![],
         |row| {

@@ -28,7 +28,7 @@ fn of_row(row: &spi::Row) -> Result<KnownRow> {
 
 /// The documents of these keys. One whose document is missing counts as none: it is made anew.
 pub(crate) fn of_keys(collection: Id, keys: &[String]) -> Result<Vec<KnownRow>> {
-    spi::write(
+    spi::read_latest(
         &format!(
             "SELECT {COLUMNS} FROM unnest($2::text[]) k (key)
              JOIN rag.attached_row r ON r.collection_id = $1 AND rag.key_hash(r.key) = rag.key_hash(k.key)
@@ -41,7 +41,7 @@ pub(crate) fn of_keys(collection: Id, keys: &[String]) -> Result<Vec<KnownRow>> 
 
 /// The next keys after a position, in the order of their hashes.
 pub(crate) fn keys_after(collection: Id, position: Option<&str>, limit: i64) -> Result<Vec<String>> {
-    spi::write(
+    spi::read_latest(
         "SELECT key FROM rag.attached_row
          WHERE collection_id = $1 AND rag.key_hash(key) > coalesce(rag.key_hash($2), '')
          ORDER BY rag.key_hash(key) LIMIT $3",
@@ -52,7 +52,7 @@ pub(crate) fn keys_after(collection: Id, position: Option<&str>, limit: i64) -> 
 
 /// All keys of a collection.
 pub(crate) fn all_keys(collection: Id) -> Result<Vec<String>> {
-    spi::write(
+    spi::read_latest(
         "SELECT key FROM rag.attached_row WHERE collection_id = $1",
         vec![uuid(collection).into()],
         |row| row.require::<String>(1),
@@ -266,7 +266,7 @@ pub(crate) fn name_for(owner: &str, collection_owner: &str, name: &str) -> Strin
 
 /// The row behind a document, under the active snapshot.
 pub(crate) fn of_document(domain: Id, document: Id) -> Result<Option<KnownRow>> {
-    spi::read_one(
+    spi::read_snapshot_one(
         &format!("SELECT {COLUMNS} FROM rag.attached_row r WHERE r.domain_id = $1 AND r.document_id = $2"),
         vec![uuid(domain).into(), uuid(document).into()],
         of_row,
@@ -275,7 +275,7 @@ pub(crate) fn of_document(domain: Id, document: Id) -> Result<Option<KnownRow>> 
 
 /// Whether a domain has at most so many rows, under the active snapshot.
 pub(crate) fn at_most(domain: Id, rows: i64) -> Result<bool> {
-    let found = spi::read_one(
+    let found = spi::read_snapshot_one(
         "SELECT count(*) <= $2 FROM (SELECT FROM rag.attached_row WHERE domain_id = $1 LIMIT $2 + 1) r",
         vec![uuid(domain).into(), rows.into()],
         |row| row.require::<bool>(1),
@@ -285,7 +285,7 @@ pub(crate) fn at_most(domain: Id, rows: i64) -> Result<bool> {
 
 /// All rows of a domain, under the active snapshot.
 pub(crate) fn of_domain(domain: Id) -> Result<Vec<KnownRow>> {
-    spi::read(
+    spi::read_snapshot(
         &format!("SELECT {COLUMNS} FROM rag.attached_row r WHERE r.domain_id = $1"),
         vec![uuid(domain).into()],
         of_row,

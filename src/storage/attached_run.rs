@@ -18,7 +18,7 @@ pub(crate) struct Run {
 /// that another worker is at, and none that somebody holds.
 pub(crate) fn begin(last: Id, busy_owners: Vec<Oid>) -> Result<Option<Run>> {
     let next = |after: Id, compare: &str| {
-        spi::write_one(
+        spi::execute_one(
             &format!(
                 "UPDATE rag.attachment u
                  SET running_since = clock_timestamp(), worker_pid = pg_backend_pid(),
@@ -66,7 +66,7 @@ pub(crate) struct LostRun {
 
 /// Lets go of attachments whose worker has ended, and of what this worker could not let go of. It is at none.
 pub(crate) fn take_lost(at_most: Duration, delay_s: f64) -> Result<Vec<LostRun>> {
-    spi::write(
+    spi::execute(
         "UPDATE rag.attachment u
          SET running_since = NULL, lost = u.lost + f.lost,
              due_at = greatest(u.due_at, clock_timestamp() + f.lost * $2 * interval '1 second')

@@ -102,7 +102,7 @@ pub(crate) fn unwatch_if_free(source: Oid) -> Result<()> {
 
 /// The attachment of a collection.
 pub(crate) fn of_collection(collection: Id) -> Result<Option<Attachment>> {
-    spi::read_one(
+    spi::read_snapshot_one(
         &format!("SELECT {COLUMNS} FROM rag.attachment a WHERE a.collection_id = $1"),
         vec![uuid(collection).into()],
         of_row,
@@ -111,7 +111,7 @@ pub(crate) fn of_collection(collection: Id) -> Result<Option<Attachment>> {
 
 /// Collections that a table is attached to, by id and name.
 pub(crate) fn of_source(source: Oid) -> Result<Vec<(Id, String, String)>> {
-    spi::write(
+    spi::read_latest(
         "SELECT c.id, c.name, c.owner FROM rag.attachment a JOIN rag.collection c ON c.id = a.collection_id
          WHERE a.source = $1::oid::regclass ORDER BY c.owner, c.name",
         vec![source.into()],
@@ -143,7 +143,7 @@ pub(crate) struct Watched {
 
 /// What is attached to a table, or to one that it is a partition of.
 pub(crate) fn watching(table: Oid) -> Result<Vec<Watched>> {
-    spi::write(
+    spi::read_latest(
         "SELECT a.collection_id, a.source::oid, a.origin, a.definition, a.state = 'stopped' FROM rag.attachment a
          WHERE a.source = $1::oid::regclass OR a.source IN (SELECT p.relid FROM pg_partition_ancestors($1::oid::regclass) p)",
         vec![table.into()],
@@ -191,7 +191,7 @@ pub(crate) fn note_change(collection: Id, change: Change) -> Result<()> {
 
 /// The oldest changes of a collection, by id, up to so many keys.
 pub(crate) fn changes(collection: Id, keys: i64) -> Result<Vec<(Id, Change)>> {
-    spi::write(
+    spi::read_latest(
         "SELECT id, keys, from_key, to_key
          FROM (SELECT c.*, sum(c.size) OVER (ORDER BY c.id) - c.size AS before
                FROM (SELECT * FROM rag.attached_change WHERE collection_id = $1 ORDER BY id LIMIT $2) c) c
@@ -232,7 +232,7 @@ pub(crate) fn shorten_range(collection: Id, change: Id, from: i64) -> Result<()>
 /// The attachment that this worker is at, locked until the transaction ends; `None` if somebody holds it, or has deleted
 /// it.
 pub(crate) fn lock_running(collection: Id) -> Result<Option<Attachment>> {
-    spi::write_one(
+    spi::read_latest_one(
         &format!(
             "SELECT {COLUMNS} FROM rag.attachment a
              WHERE a.collection_id = $1 AND a.running_since IS NOT NULL AND a.worker_pid = pg_backend_pid()
@@ -245,7 +245,7 @@ pub(crate) fn lock_running(collection: Id) -> Result<Option<Attachment>> {
 
 /// Seconds until an attachment with work that no worker is at is due; `None` if there is none.
 pub(crate) fn seconds_until_due() -> Result<Option<f64>> {
-    let due = spi::write_one(
+    let due = spi::read_latest_one(
         "SELECT extract(epoch FROM min(a.due_at) - clock_timestamp())::float8 FROM rag.attachment a
          WHERE a.running_since IS NULL
            AND (a.state = 'detached' OR a.pass IS NOT NULL AND a.state <> 'stopped'
@@ -333,20 +333,21 @@ pub(crate) struct Unfinished {
 /// What is left to do for the tables behind these collections; nothing for one that has stopped.
 pub(crate) fn unfinished(collections: &[Id]) -> Result<Unfinished> {
     let args = || vec![uuids(collections.iter().copied()).into()];
-    let is_filling = spi::write_one(
+    let is_filling = spi::read_latest_one(
         "SELECT EXISTS (SELECT FROM rag.attachment WHERE collection_id = ANY ($1) AND pass IS NOT NULL AND state <> 'stopped')",
         args(),
         |row| row.require::<bool>(1),
     )?;
-    let changed_by = spi::write(
+    let changed_by = spi::read_latest(
         "SELECT DISTINCT c.xmin::text FROM rag.attached_change c JOIN rag.attachment a ON a.collection_id = c.collection_id
          WHERE c.collection_id = ANY ($1) AND a.state <> 'stopped'",
         args(),
         |row| Ok(row.require::<String>(1)?.parse().unwrap_or(0)),
     )?;
-    let domains = spi::write("SELECT id FROM rag.domain WHERE collection_id = ANY ($1)", args(), |row| {
-        row.require::<Uuid>(1).map(id)
-    })?;
+    let domains =
+        spi::read_latest("SELECT id FROM rag.domain WHERE collection_id = ANY ($1)", args(), |row| {
+            row.require::<Uuid>(1).map(id)
+        })?;
     let is_following = is_filling.unwrap_or(false) || !changed_by.is_empty();
     Ok(Unfinished { is_following, changed_by, domains })
 }
@@ -367,7 +368,7 @@ pub(crate) fn clean_up() -> Result<Vec<Oid>> {
            AND NOT EXISTS (SELECT FROM rag.attached_change c WHERE c.collection_id = a.collection_id)",
         vec![],
     )?;
-    spi::write(
+    spi::read_latest(
         "SELECT DISTINCT t.tgrelid FROM pg_trigger t
          WHERE t.tgfoid = 'rag.attached_change()'::regprocedure
            AND NOT EXISTS (SELECT FROM rag.attachment a WHERE a.source = t.tgrelid
@@ -390,7 +391,7 @@ pub(crate) struct Guarded {
 
 /// The attachment behind a domain, and what these principals are to it.
 pub(crate) fn of_domain(domain: Id, principals: &[String]) -> Result<Option<Guarded>> {
-    spi::read_one(
+    spi::read_snapshot_one(
         &format!(
             "SELECT {COLUMNS}, c.owner = ANY ($2) AND rag.is_current(c.owner, c.owner_role),
                     d.owner = ANY ($2) AND rag.is_current(d.owner, d.owner_role),
@@ -413,7 +414,7 @@ pub(crate) fn of_domain(domain: Id, principals: &[String]) -> Result<Option<Guar
 
 /// Whether these principals own a collection.
 pub(crate) fn owns(collection: Id, principals: &[String]) -> Result<bool> {
-    let found = spi::read_one(
+    let found = spi::read_snapshot_one(
         "SELECT c.owner = ANY ($2) AND rag.is_current(c.owner, c.owner_role) FROM rag.collection c WHERE c.id = $1",
         vec![uuid(collection).into(), principals.to_vec().into()],
         |row| row.require::<bool>(1),
@@ -423,7 +424,7 @@ pub(crate) fn owns(collection: Id, principals: &[String]) -> Result<bool> {
 
 /// Failures in a row of an attachment; `None` if there is no such attachment.
 pub(crate) fn tries(collection: Id) -> Result<Option<i32>> {
-    spi::write_one(
+    spi::read_latest_one(
         "SELECT tries FROM rag.attachment WHERE collection_id = $1",
         vec![uuid(collection).into()],
         |row| row.require::<i32>(1),
@@ -432,7 +433,7 @@ pub(crate) fn tries(collection: Id) -> Result<Option<i32>> {
 
 /// Whether the owner of a collection has the rights of a role.
 pub(crate) fn may_act_for(collection: Id, role: Oid) -> Result<bool> {
-    let found = spi::write_one(
+    let found = spi::read_latest_one(
         "SELECT pg_has_role(owner_role::oid, $2, 'USAGE') FROM rag.collection WHERE id = $1",
         vec![uuid(collection).into(), role.into()],
         |row| Ok(row.get::<bool>(1).unwrap_or(false)),
@@ -442,7 +443,7 @@ pub(crate) fn may_act_for(collection: Id, role: Oid) -> Result<bool> {
 
 /// Name and owner of a collection.
 pub(crate) fn name_and_owner(collection: Id) -> Result<Option<(String, String)>> {
-    spi::write_one(
+    spi::read_latest_one(
         "SELECT name, owner FROM rag.collection WHERE id = $1",
         vec![uuid(collection).into()],
         |row| Ok((row.require(1)?, row.require(2)?)),
@@ -451,7 +452,7 @@ pub(crate) fn name_and_owner(collection: Id) -> Result<Option<(String, String)>>
 
 /// Domains of a collection with their owners.
 pub(crate) fn domains(collection: Id) -> Result<Vec<(Id, String)>> {
-    spi::write(
+    spi::read_latest(
         "SELECT id, owner FROM rag.domain WHERE collection_id = $1",
         vec![uuid(collection).into()],
         |row| Ok((id(row.require::<Uuid>(1)?), row.require(2)?)),

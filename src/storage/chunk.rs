@@ -37,7 +37,7 @@ pub(crate) fn replace(
     let ids: Vec<Id> = identities.chunks.into_iter().map(Id::from_be_bytes).collect();
     replace_sections(domain, document, &section_ids, &prepared.sections)?;
     delete_others(domain, document, &ids)?;
-    let kept: HashSet<Id> = spi::write(
+    let kept: HashSet<Id> = spi::read_latest(
         "SELECT id FROM rag.chunk WHERE domain_id = $1 AND document_id = $2",
         vec![uuid(domain).into(), uuid(document).into()],
         |row| row.require::<Uuid>(1).map(id),
@@ -58,7 +58,7 @@ pub(crate) fn replace(
 
 /// Takes away the chunks of a document that are not among these, with their embeddings. Elevated.
 pub(super) fn delete_others(domain: Id, document: Id, kept: &[Id]) -> Result<()> {
-    let gone = spi::write(
+    let gone = spi::execute(
         "DELETE FROM rag.chunk c
          WHERE c.domain_id = $1 AND c.document_id = $2
            AND NOT EXISTS (SELECT FROM unnest($3::uuid[]) kept (id) WHERE kept.id = c.id)
@@ -193,7 +193,7 @@ pub(crate) fn hashes(prepared: &PreparedDocument) -> Vec<[u8; 32]> {
 
 /// Those of the ids that a domain has as chunks. For merges.
 pub(crate) fn alive(domain: Id, ids: &[Id]) -> Result<Vec<Id>> {
-    spi::write(
+    spi::read_latest(
         "SELECT id FROM rag.chunk WHERE domain_id = $1 AND id = ANY ($2)",
         vec![uuid(domain).into(), uuids(ids.iter().copied()).into()],
         |row| row.require::<Uuid>(1).map(id),
@@ -202,7 +202,7 @@ pub(crate) fn alive(domain: Id, ids: &[Id]) -> Result<Vec<Id>> {
 
 /// Ids of the chunks of domains that the caller sees.
 pub(crate) fn ids_of_domains(domains: &[Id]) -> Result<Vec<Id>> {
-    spi::read(
+    spi::read_snapshot(
         "SELECT id FROM rag.chunk WHERE domain_id = ANY ($1)",
         vec![uuids(domains.iter().copied()).into()],
         |row| row.require::<Uuid>(1).map(id),
@@ -211,7 +211,7 @@ pub(crate) fn ids_of_domains(domains: &[Id]) -> Result<Vec<Id>> {
 
 /// Ids of the chunks of documents, within domains.
 pub(crate) fn ids_of_documents(domains: &[Id], documents: &[Id]) -> Result<Vec<Id>> {
-    spi::read(
+    spi::read_snapshot(
         "SELECT id FROM rag.chunk WHERE domain_id = ANY ($1) AND document_id = ANY ($2)",
         vec![uuids(domains.iter().copied()).into(), uuids(documents.iter().copied()).into()],
         |row| row.require::<Uuid>(1).map(id),
@@ -227,12 +227,12 @@ const INDEXED: &str = "SELECT c.id, d.title, s.header_path, c.content, c.context
 /// Id, title with headings, and text of all chunks of a domain, as the keyword index has them, with what was committed
 /// last.
 pub(crate) fn indexed_texts(domain: Id) -> Result<Vec<(Id, String, String)>> {
-    spi::write(INDEXED, vec![uuid(domain).into()], indexed_of_row)
+    spi::read_latest(INDEXED, vec![uuid(domain).into()], indexed_of_row)
 }
 
 /// [`indexed_texts`] under the active snapshot. Elevated.
 pub(crate) fn indexed_texts_of_snapshot(domain: Id) -> Result<Vec<(Id, String, String)>> {
-    spi::read(INDEXED, vec![uuid(domain).into()], indexed_of_row)
+    spi::read_snapshot(INDEXED, vec![uuid(domain).into()], indexed_of_row)
 }
 
 fn indexed_of_row(row: &spi::Row) -> Result<(Id, String, String)> {
@@ -247,7 +247,7 @@ fn indexed_of_row(row: &spi::Row) -> Result<(Id, String, String)> {
 
 /// Those of the ids that are chunks of the domains.
 pub(crate) fn existing(domains: &[Id], ids: &[Id]) -> Result<Vec<Id>> {
-    spi::read(
+    spi::read_snapshot(
         "SELECT c.id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id WHERE c.domain_id = ANY ($1)",
         vec![uuids(domains.iter().copied()).into(), uuids(ids.iter().copied()).into()],
         |row| row.require::<Uuid>(1).map(id),
@@ -257,7 +257,7 @@ pub(crate) fn existing(domains: &[Id], ids: &[Id]) -> Result<Vec<Id>> {
 /// Those of the ids that are chunks of the domains, and visible with their section and document. Policies that an
 /// administrator adds may hide one of these and not the others.
 pub(crate) fn showable(domains: &[Id], ids: &[Id]) -> Result<Vec<Id>> {
-    spi::read(
+    spi::read_snapshot(
         "SELECT c.id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
          JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
          JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
@@ -269,7 +269,7 @@ pub(crate) fn showable(domains: &[Id], ids: &[Id]) -> Result<Vec<Id>> {
 
 /// [`showable`] of all chunks of domains.
 pub(crate) fn showable_of_domains(domains: &[Id]) -> Result<Vec<Id>> {
-    spi::read(
+    spi::read_snapshot(
         "SELECT c.id FROM rag.chunk c
          JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
          JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
@@ -301,7 +301,7 @@ pub(crate) struct ShownChunk {
 
 /// Those of the chunks that the caller may see, by id.
 pub(crate) fn show(domains: &[Id], ids: &[Id]) -> Result<HashMap<Id, ShownChunk>> {
-    let rows = spi::read(
+    let rows = spi::read_snapshot(
         "SELECT c.domain_id, c.id, c.document_id, c.section_id, c.content, c.char_from, c.char_to, c.page_from,
                 c.page_to, s.header_path, d.title, d.uri, d.metadata, c.context
          FROM unnest($2::uuid[]) h (id)
@@ -336,7 +336,7 @@ pub(crate) fn show(domains: &[Id], ids: &[Id]) -> Result<HashMap<Id, ShownChunk>
 /// document's text before it.
 pub(crate) fn section_text(chunk: &ShownChunk, max_chars: i32) -> Result<Option<(String, i32)>> {
     let slack = (max_chars - (chunk.char_to - chunk.char_from)).max(0) / 2;
-    spi::read_one(
+    spi::read_snapshot_one(
         "SELECT substr(d.text, w.char_from + 1, w.char_to - w.char_from), w.char_from
          FROM rag.section s
          JOIN rag.document d ON d.domain_id = s.domain_id AND d.id = s.document_id,

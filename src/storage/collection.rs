@@ -42,7 +42,7 @@ pub(crate) fn visible_domains(listed: Option<&[Id]>, name: Option<&str>) -> Resu
          FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id
          WHERE ($2 IS NULL OR c.name = $2) {condition}"
     );
-    spi::read(&sql, args, |row| {
+    spi::read_snapshot(&sql, args, |row| {
         Ok(VisibleDomain {
             id: id(row.require(1)?),
             collection_id: id(row.require(2)?),
@@ -59,7 +59,7 @@ pub(crate) fn visible_domains(listed: Option<&[Id]>, name: Option<&str>) -> Resu
 
 /// Whether any domain of a collection is none of these. For superusers.
 pub(crate) fn any_domain_but(domains: &[Id]) -> Result<bool> {
-    let found = spi::read_one(
+    let found = spi::read_snapshot_one(
         "SELECT EXISTS (SELECT FROM rag.domain WHERE collection_id IS NOT NULL AND id <> ALL ($1))",
         vec![uuids(domains.iter().copied()).into()],
         |row| row.require::<bool>(1),
@@ -88,19 +88,23 @@ pub(crate) fn has_added_policies_on_rights() -> bool {
 
 /// Ids of the domains that policies show the caller.
 pub(crate) fn shown_domains() -> Result<Vec<Id>> {
-    spi::read("SELECT d.id FROM rag.domain d", vec![], |row| row.require::<pgrx::Uuid>(1).map(id))
+    spi::read_snapshot("SELECT d.id FROM rag.domain d", vec![], |row| row.require::<pgrx::Uuid>(1).map(id))
 }
 
 /// Ids of the collections that policies show the caller.
 pub(crate) fn shown_collections() -> Result<Vec<Id>> {
-    spi::read("SELECT c.id FROM rag.collection c", vec![], |row| row.require::<pgrx::Uuid>(1).map(id))
+    spi::read_snapshot("SELECT c.id FROM rag.collection c", vec![], |row| {
+        row.require::<pgrx::Uuid>(1).map(id)
+    })
 }
 
 /// Domain, principal and privilege of the grants that policies show the caller.
 pub(crate) fn shown_grants() -> Result<Vec<(Id, String, String)>> {
-    spi::read("SELECT g.domain_id, g.principal, g.privilege FROM rag.collection_grant g", vec![], |row| {
-        Ok((id(row.require(1)?), row.require(2)?, row.require(3)?))
-    })
+    spi::read_snapshot(
+        "SELECT g.domain_id, g.principal, g.privilege FROM rag.collection_grant g",
+        vec![],
+        |row| Ok((id(row.require(1)?), row.require(2)?, row.require(3)?)),
+    )
 }
 
 /// A collection that the caller can name, whether or not he may read anything in it.
@@ -139,12 +143,12 @@ const NAMED: &str = "SELECT c.id, c.name, c.owner, c.model, c.language, c.shared
 /// Collections of this name, and of this owner if one is given, that the caller owns or was granted. Under the
 /// active snapshot.
 pub(crate) fn named(name: &str, owner: Option<&str>) -> Result<Vec<Collection>> {
-    spi::read(NAMED, named_args(name, owner)?, collection_of_row)
+    spi::read_snapshot(NAMED, named_args(name, owner)?, collection_of_row)
 }
 
 /// [`named`], with what the transaction has just written. For triggers and functions that write.
 pub(crate) fn named_latest(name: &str, owner: Option<&str>) -> Result<Vec<Collection>> {
-    spi::write(NAMED, named_args(name, owner)?, collection_of_row)
+    spi::read_latest(NAMED, named_args(name, owner)?, collection_of_row)
 }
 
 fn named_args(name: &str, owner: Option<&str>) -> Result<Vec<spi::Arg>> {
@@ -169,7 +173,7 @@ fn collection_of_row(row: &spi::Row) -> Result<Collection> {
 
 /// The collection of a domain. Elevated.
 pub(crate) fn of_domain(domain: Id) -> Result<Option<Collection>> {
-    spi::write_one(
+    spi::read_latest_one(
         "SELECT c.id, c.name, c.owner, c.model, c.language, c.shared, c.options, false, false, false,
                 (SELECT m.model FROM rag.model_change m WHERE m.collection_id = c.id)
          FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id WHERE d.id = $1",
@@ -181,7 +185,7 @@ pub(crate) fn of_domain(domain: Id) -> Result<Option<Collection>> {
 /// The collection of this name and owner, whose name still belongs to its role, or was set apart from its successor's.
 /// Elevated.
 pub(crate) fn of_owner(name: &str, owner: &str) -> Result<Option<Collection>> {
-    spi::write_one(
+    spi::read_latest_one(
         "SELECT c.id, c.name, c.owner, c.model, c.language, c.shared, c.options, false, false, false, NULL::text
          FROM rag.collection c
          WHERE c.name = $1 AND c.owner = $2
@@ -202,7 +206,7 @@ pub(crate) fn set_options(collection: Id, options: &serde_json::Value) -> Result
 /// Creates a collection, unless its owner has one of this name. Elevated.
 pub(crate) fn create(new: &Collection) -> Result<Option<Id>> {
     let role = role_of_owner(&new.owner)?;
-    let created = spi::write_one(
+    let created = spi::execute_one(
         "INSERT INTO rag.collection (id, name, owner, owner_role, model, language, shared, options)
          VALUES ($1, $2, $3, $4::oid::regrole, $5, $6, $7, $8)
          ON CONFLICT (owner, owner_role, name) DO NOTHING RETURNING id",
@@ -223,7 +227,7 @@ pub(crate) fn create(new: &Collection) -> Result<Option<Id>> {
 
 /// The domain of an owner in a collection, if it exists. As the caller.
 pub(crate) fn find_domain(collection: Id, owner: &str) -> Result<Option<Id>> {
-    let found = spi::write_one(
+    let found = spi::read_latest_one(
         "SELECT d.id FROM rag.domain d
          WHERE d.collection_id = $1 AND d.owner = $2 AND rag.is_current(d.owner, d.owner_role)",
         vec![uuid(collection).into(), owner.into()],
@@ -240,7 +244,7 @@ pub(crate) fn ensure_domain(domain: Id, collection: Id, owner: &str) -> Result<I
          ON CONFLICT DO NOTHING",
         vec![uuid(domain).into(), uuid(collection).into(), owner.into(), role_number(role).into()],
     )?;
-    let found = spi::write_one(
+    let found = spi::read_latest_one(
         "SELECT id FROM rag.domain WHERE collection_id = $1 AND owner = $2 AND owner_role = $3::oid::regrole",
         vec![uuid(collection).into(), owner.into(), role_number(role).into()],
         |row| row.require::<pgrx::Uuid>(1),
@@ -310,7 +314,7 @@ pub(crate) fn accept(domain: Id, principal_name: &str) -> Result<()> {
 
 /// Collections that the caller owns; `everything` is for `rag_ext.all_domains`.
 pub(crate) fn owned(everything: bool) -> Result<Vec<Id>> {
-    spi::write(
+    spi::read_latest(
         "SELECT c.id FROM rag.collection c
          WHERE $2 OR c.owner = ANY ($1) AND rag.is_current(c.owner, c.owner_role)",
         vec![current_principals()?.into(), everything.into()],
@@ -320,7 +324,7 @@ pub(crate) fn owned(everything: bool) -> Result<Vec<Id>> {
 
 /// The caller's own domains in collections of others; with an id, in this collection.
 pub(crate) fn domains_elsewhere(collection: Option<Id>) -> Result<Vec<Id>> {
-    spi::write(
+    spi::read_latest(
         "SELECT d.id FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id
          WHERE d.owner = ANY ($1) AND rag.is_current(d.owner, d.owner_role)
            AND NOT (c.owner = ANY ($1) AND rag.is_current(c.owner, c.owner_role))
@@ -332,7 +336,7 @@ pub(crate) fn domains_elsewhere(collection: Option<Id>) -> Result<Vec<Id>> {
 
 /// The domain of a collection's owner in it. Elevated.
 pub(crate) fn owners_domain(collection: Id) -> Result<Vec<Id>> {
-    spi::write(
+    spi::read_latest(
         "SELECT d.id FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id
          WHERE c.id = $1 AND d.owner = c.owner AND d.owner_role = c.owner_role",
         vec![uuid(collection).into()],
@@ -342,7 +346,7 @@ pub(crate) fn owners_domain(collection: Id) -> Result<Vec<Id>> {
 
 /// Holds back, or lets go on, the work of collections and of single domains; returns how many changed. Elevated.
 pub(crate) fn set_paused(collections: &[Id], domains: &[Id], paused: bool) -> Result<i64> {
-    let changed = spi::write(
+    let changed = spi::execute(
         "WITH c AS (
              UPDATE rag.collection SET paused_at = CASE WHEN $3 THEN clock_timestamp() END
              WHERE id = ANY ($1) AND (paused_at IS NULL) = $3 RETURNING 1

@@ -30,7 +30,7 @@ pub(crate) fn upsert(new: &NewDocument<'_>) -> Result<Option<Id>> {
         new.media_type.map(str::to_owned).into(),
         JsonB(new.metadata.clone()).into(),
     ];
-    let changed = spi::write_one(
+    let changed = spi::execute_one(
         "INSERT INTO rag.document AS d (content, file, title, uri, collection, media_type, metadata)
          VALUES ($1, $2, $3, $4, $5, $6, $7)
          ON CONFLICT (collection, owner, uri) DO UPDATE
@@ -48,7 +48,7 @@ pub(crate) fn upsert(new: &NewDocument<'_>) -> Result<Option<Id>> {
 
 /// Those of the documents that the caller sees.
 pub(crate) fn visible(domains: &[Id], documents: &[Id]) -> Result<Vec<Id>> {
-    spi::read(
+    spi::read_snapshot(
         "SELECT id FROM rag.document WHERE domain_id = ANY ($1) AND id = ANY ($2)",
         vec![uuids(domains.iter().copied()).into(), uuids(documents.iter().copied()).into()],
         |row| row.require::<Uuid>(1).map(id),
@@ -57,14 +57,14 @@ pub(crate) fn visible(domains: &[Id], documents: &[Id]) -> Result<Vec<Id>> {
 
 /// [`visible`] of all documents of a domain.
 pub(crate) fn visible_of_domain(domain: Id) -> Result<Vec<Id>> {
-    spi::read("SELECT id FROM rag.document WHERE domain_id = $1", vec![uuid(domain).into()], |row| {
+    spi::read_snapshot("SELECT id FROM rag.document WHERE domain_id = $1", vec![uuid(domain).into()], |row| {
         row.require::<Uuid>(1).map(id)
     })
 }
 
 /// The document of this key, if the caller sees one.
 pub(crate) fn find_by_uri(collection: &str, owner: &str, uri: &str) -> Result<Option<Id>> {
-    let found = spi::write_one(
+    let found = spi::read_latest_one(
         "SELECT id FROM rag.document WHERE collection = $1 AND owner = $2 AND uri = $3",
         vec![collection.into(), owner.into(), uri.into()],
         |row| row.require::<Uuid>(1),
@@ -74,7 +74,7 @@ pub(crate) fn find_by_uri(collection: &str, owner: &str, uri: &str) -> Result<Op
 
 /// A document without uri and with this content, if the domain has one.
 pub(crate) fn find_by_hash(domain: Id, sha256: &[u8]) -> Result<Option<Id>> {
-    let found = spi::write_one(
+    let found = spi::read_latest_one(
         "SELECT id FROM rag.document WHERE domain_id = $1 AND sha256 = $2 AND uri IS NULL ORDER BY id LIMIT 1",
         vec![uuid(domain).into(), sha256.to_vec().into()],
         |row| row.require::<Uuid>(1),
@@ -101,7 +101,7 @@ pub(crate) struct StoredDocument {
 /// Reads a document to process it. For workers, and elevated for `sync`.
 pub(crate) fn load(domain: Id, document: Id) -> Result<Option<StoredDocument>> {
     let mut rules = super::metadata::rules_of_domain(domain)?;
-    spi::write_one(
+    spi::read_latest_one(
         "SELECT version, content, CASE WHEN content IS NULL THEN file END, title, media_type, owner, uri,
                 to_jsonb(date_trunc('second', updated_at) AT TIME ZONE 'UTC') #>> '{}'
          FROM rag.document WHERE domain_id = $1 AND id = $2",
@@ -129,7 +129,7 @@ pub(crate) fn load(domain: Id, document: Id) -> Result<Option<StoredDocument>> {
 
 /// Domain, version and status of a document that the caller sees.
 pub(crate) fn locate(document: Id) -> Result<Option<(Id, i64, String)>> {
-    spi::write_one(
+    spi::read_latest_one(
         "SELECT d.domain_id, d.version, d.status FROM rag.document d JOIN rag.domain dm ON dm.id = d.domain_id
          WHERE d.id = $1 AND dm.collection_id IS NOT NULL",
         vec![uuid(document).into()],
@@ -151,7 +151,7 @@ pub(crate) enum VersionLock {
 /// refers to the document by a foreign key goes on.
 pub(crate) fn lock_version(domain: Id, document: Id, version: i64) -> Result<VersionLock> {
     let find = |lock: &str| {
-        spi::write_one(
+        spi::read_latest_one(
             &format!("SELECT version FROM rag.document WHERE domain_id = $1 AND id = $2 {lock}"),
             vec![uuid(domain).into(), uuid(document).into()],
             |row| row.require::<i64>(1),
@@ -218,7 +218,7 @@ pub(crate) fn fail(domain: Id, document: Id, version: i64, error: &str) -> Resul
 
 /// How many documents of these domains are in each state: (all, pending).
 pub(crate) fn counts(domains: &[Id]) -> Result<(i64, i64)> {
-    let found = spi::read_one(
+    let found = spi::read_snapshot_one(
         "SELECT count(*), count(*) FILTER (WHERE status = 'pending') FROM rag.document WHERE domain_id = ANY ($1)",
         vec![super::uuids(domains.iter().copied()).into()],
         |row| Ok((row.require(1)?, row.require(2)?)),

@@ -46,7 +46,8 @@ impl Progress {
 /// Clears one batch; false if no collection's remains are left.
 pub(crate) fn clear_some(progress: &mut Progress) -> Result<bool> {
     let next = "SELECT id FROM rag.domain WHERE collection_id IS NULL AND id >= $1 ORDER BY id LIMIT 1";
-    let find = |from: Id| spi::write_one(next, vec![uuid(from).into()], |row| row.require::<Uuid>(1).map(id));
+    let find =
+        |from: Id| spi::read_latest_one(next, vec![uuid(from).into()], |row| row.require::<Uuid>(1).map(id));
     let found = match find(progress.domain)? {
         None if progress.domain != 0 => find(0)?,
         found => found,
@@ -71,7 +72,7 @@ pub(crate) fn clear_some(progress: &mut Progress) -> Result<bool> {
 }
 
 fn clear_chunks(progress: &mut Progress) -> Result<bool> {
-    let gone = spi::write(
+    let gone = spi::execute(
         "DELETE FROM rag.chunk c USING (
              SELECT p.id FROM rag.chunk p WHERE p.domain_id = $1 AND p.id > $2 ORDER BY p.id LIMIT $3
              FOR UPDATE SKIP LOCKED) p
@@ -89,7 +90,7 @@ fn clear_chunks(progress: &mut Progress) -> Result<bool> {
 }
 
 fn clear_rows(domain: Id, table: &str, rows: i64) -> Result<bool> {
-    let gone = spi::write(
+    let gone = spi::execute(
         &format!(
             "DELETE FROM rag.{table} WHERE domain_id = $1 AND ctid = ANY (ARRAY(
                  SELECT t.ctid FROM rag.{table} t WHERE t.domain_id = $1 LIMIT $2 FOR UPDATE SKIP LOCKED))
@@ -103,7 +104,7 @@ fn clear_rows(domain: Id, table: &str, rows: i64) -> Result<bool> {
 
 /// Deletes the domain itself, unless somebody holds it, as whoever adds a document to it at this moment does.
 fn delete_if_empty(domain: Id) -> Result<bool> {
-    let gone = spi::write_one(
+    let gone = spi::execute_one(
         "DELETE FROM rag.domain d
          WHERE d.id = (SELECT o.id FROM rag.domain o WHERE o.id = $1 AND o.collection_id IS NULL FOR UPDATE SKIP LOCKED)
            AND NOT EXISTS (SELECT FROM rag.document t WHERE t.domain_id = $1)

@@ -28,7 +28,7 @@ pub(super) fn vector_schema() -> Result<String> {
     {
         return Ok(quoted);
     }
-    let (name, quoted) = spi::read_one(
+    let (name, quoted) = spi::read_snapshot_one(
         "SELECT n.nspname::text, quote_ident(n.nspname)
          FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'",
         vec![],
@@ -43,17 +43,21 @@ pub(super) fn vector_schema() -> Result<String> {
 
 /// The space of a model, if anything was embedded by it. Elevated.
 pub(crate) fn space(model: &str) -> Result<Option<Space>> {
-    spi::read_one("SELECT id, dimension FROM rag.space WHERE model = $1", vec![model.into()], |row| {
-        Ok(Space { id: id(row.require(1)?), dimension: row.require::<i32>(2)? as u32 })
-    })
+    spi::read_snapshot_one(
+        "SELECT id, dimension FROM rag.space WHERE model = $1",
+        vec![model.into()],
+        |row| Ok(Space { id: id(row.require(1)?), dimension: row.require::<i32>(2)? as u32 }),
+    )
 }
 
 /// The space of a model, made with its partition if it is not there yet. Elevated.
 pub(crate) fn ensure_space(model: &str, dimension: u32) -> Result<Space> {
     let find = || {
-        spi::write_one("SELECT id, dimension FROM rag.space WHERE model = $1", vec![model.into()], |row| {
-            Ok(Space { id: id(row.require(1)?), dimension: row.require::<i32>(2)? as u32 })
-        })
+        spi::read_latest_one(
+            "SELECT id, dimension FROM rag.space WHERE model = $1",
+            vec![model.into()],
+            |row| Ok(Space { id: id(row.require(1)?), dimension: row.require::<i32>(2)? as u32 }),
+        )
     };
     let mut found = find()?;
     if found.is_none() {
@@ -77,7 +81,7 @@ pub(crate) fn ensure_space(model: &str, dimension: u32) -> Result<Space> {
 
 fn create_space(model: &str, dimension: u32) -> Result<Space> {
     let schema = vector_schema()?;
-    let space = spi::write_one(
+    let space = spi::execute_one(
         "INSERT INTO rag.space (model, dimension) VALUES ($1, $2) RETURNING id",
         vec![model.into(), (dimension as i32).into()],
         |row| row.require::<Uuid>(1).map(id),
@@ -108,7 +112,7 @@ pub(super) fn leaf_name(space: Id) -> String {
 
 /// Vectors of the domain's chunks whose embedded text has one of these hashes, as text.
 pub(crate) fn by_hash(domain: Id, space: Space, hashes: &[[u8; 32]]) -> Result<HashMap<Vec<u8>, String>> {
-    let rows = spi::write(
+    let rows = spi::read_latest(
         "SELECT DISTINCT ON (c.sha256) c.sha256, e.v::text
          FROM rag.chunk c JOIN rag.embedding e ON e.domain_id = c.domain_id AND e.chunk_id = c.id
          WHERE c.domain_id = $1 AND c.sha256 = ANY ($2) AND e.space_id = $3
@@ -139,7 +143,7 @@ pub(crate) fn vector_text(values: &[f32]) -> String {
 
 /// Which of these chunks, by position, have no vector in the space. Elevated, or for workers.
 pub(crate) fn missing(domain: Id, space: Space, chunks: &[Id]) -> Result<Vec<usize>> {
-    let rows = spi::write(
+    let rows = spi::read_latest(
         "SELECT (c.position - 1)::int FROM unnest($3::uuid[]) WITH ORDINALITY AS c (id, position)
          WHERE NOT EXISTS (SELECT FROM rag.embedding e
                            WHERE e.space_id = $1 AND e.domain_id = $2 AND e.chunk_id = c.id)
@@ -169,7 +173,7 @@ pub(crate) fn insert(domain: Id, space: Space, chunks: &[Id], vectors: Vec<Strin
 
 /// Vectors of chunks of these domains, with their models. Elevated.
 pub(crate) fn of_chunks(domains: &[Id], chunks: &[Id]) -> Result<Vec<(Id, String, Vec<f32>)>> {
-    spi::read(
+    spi::read_snapshot(
         "SELECT e.chunk_id, s.model, e.v::real[] FROM rag.space s JOIN rag.embedding e ON e.space_id = s.id
          WHERE e.domain_id = ANY ($1) AND e.chunk_id = ANY ($2) ORDER BY e.chunk_id, s.model",
         vec![uuids(domains.iter().copied()).into(), uuids(chunks.iter().copied()).into()],
@@ -179,7 +183,7 @@ pub(crate) fn of_chunks(domains: &[Id], chunks: &[Id]) -> Result<Vec<(Id, String
 
 /// Chunks of a domain with a vector of this model. Elevated.
 pub(crate) fn count(domain: Id, model: &str) -> Result<i64> {
-    let count = spi::read_one(
+    let count = spi::read_snapshot_one(
         "SELECT count(*) FROM rag.space s JOIN rag.embedding e ON e.space_id = s.id
          WHERE s.model = $2 AND e.domain_id = $1",
         vec![uuid(domain).into(), model.into()],
@@ -202,7 +206,7 @@ fn hit_of_row(row: &spi::Row) -> Result<VectorHit> {
 
 /// A vector to search for: a value of pgvector's `halfvec`.
 fn query_vector(schema: &str, text: &str) -> Result<spi::Arg> {
-    let found = spi::read_one(
+    let found = spi::read_snapshot_one(
         "SELECT t.oid FROM pg_type t WHERE t.typname = 'halfvec' AND t.typnamespace = $1::regnamespace",
         vec![schema.into()],
         |row| row.require::<Oid>(1),
@@ -250,7 +254,7 @@ pub(crate) fn nearest_exact(
          FROM (SELECT e.chunk_id, e.v OPERATOR({schema}.<=>) $3 AS distance FROM {from}
                ORDER BY distance, e.chunk_id LIMIT $4) n"
     );
-    elevation::with_settings(settings, || spi::read(&sql, args, hit_of_row))
+    elevation::with_settings(settings, || spi::read_snapshot(&sql, args, hit_of_row))
 }
 
 /// The nearest chunks of the domains by the HNSW index with iterative scan: fast, may miss some, and may give
@@ -283,7 +287,7 @@ pub(crate) fn nearest_approximate(
             (c"enable_bitmapscan", c"off"),
             (c"enable_sort", c"off"),
         ],
-        || spi::read(&sql, args, hit_of_row),
+        || spi::read_snapshot(&sql, args, hit_of_row),
     )?;
     Ok(Some(hits))
 }
@@ -293,7 +297,7 @@ pub(super) fn index_name(space: Id) -> String {
 }
 
 fn has_index(space: Space) -> Result<bool> {
-    let found = spi::read_one(
+    let found = spi::read_snapshot_one(
         "SELECT true FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
          WHERE c.relnamespace = 'rag'::regnamespace AND c.relname = $1 AND i.indisvalid",
         vec![index_name(space.id).into()],

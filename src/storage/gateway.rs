@@ -12,7 +12,7 @@ pub(crate) struct Gateway {
 
 /// All gateways whose roles exist. Elevated.
 pub(crate) fn all() -> Result<Vec<Gateway>> {
-    spi::read(
+    spi::read_snapshot(
         "SELECT r.rolname::text, g.local_only FROM rag.gateway g JOIN pg_roles r ON r.oid = g.role ORDER BY r.rolname",
         vec![],
         |row| Ok(Gateway { role: row.require(1)?, local_only: row.require(2)? }),

@@ -20,7 +20,7 @@ const IS_ORPHAN: &str = "j.state = 'running' AND (j.worker_pid = pg_backend_pid(
 /// Puts jobs that nobody is at back into the queue, and returns how many. This worker is at `at_hand` alone. What
 /// somebody holds is left for another time.
 pub(crate) fn reclaim_orphans(at_hand: &[Id]) -> Result<i64> {
-    let rows = spi::write(
+    let rows = spi::execute(
         &format!(
             "UPDATE rag.job o SET state = 'queued', worker_pid = NULL, worker_start = NULL, due_at = now()
              FROM (SELECT j.domain_id, j.document_id FROM rag.job j
@@ -101,11 +101,11 @@ pub(crate) fn next_turn(
 /// Whose turn it would be, `without` these owners.
 fn next_candidate(last: Id, served: &mut Vec<String>, without: &[String]) -> Result<Option<(Id, String)>> {
     let next = |before: Id, without: Vec<String>| {
-        spi::write_one(NEXT_TURN, vec![uuid(before).into(), without.into()], |row| {
+        spi::read_latest_one(NEXT_TURN, vec![uuid(before).into(), without.into()], |row| {
             Ok((row.require::<pgrx::Uuid>(1).map(id)?, row.require::<String>(2)?))
         })
     };
-    let mut busy = spi::write(SERVED_BY_OTHERS, vec![], |row| row.require::<String>(1))?;
+    let mut busy = spi::read_latest(SERVED_BY_OTHERS, vec![], |row| row.require::<String>(1))?;
     busy.extend_from_slice(without);
     let mut found = match last {
         0 => None,
@@ -123,7 +123,7 @@ fn next_candidate(last: Id, served: &mut Vec<String>, without: &[String]) -> Res
 
 /// Where the owner of a domain wants his turn to be spent, if he gave another domain a higher priority.
 fn preferred_domain(of: Id) -> Result<Option<Id>> {
-    spi::write_one(
+    spi::read_latest_one(
         "SELECT o.id FROM rag.domain d
          JOIN rag.domain o ON o.owner = d.owner AND o.owner_role = d.owner_role AND o.priority > d.priority
          JOIN rag.collection c ON c.id = o.collection_id
@@ -139,7 +139,7 @@ fn preferred_domain(of: Id) -> Result<Option<Id>> {
 /// Whether another owner waits while the document's has several workers, of which this one came last: what it is at is
 /// given back, however long it would take, and the older one goes on.
 pub(crate) fn should_give_way(claim: &Claim) -> Result<bool> {
-    let of_several = spi::write_one(
+    let of_several = spi::read_latest_one(
         "SELECT d.owner_role::oid || '/' || d.owner
          FROM rag.job m JOIN rag.domain d ON d.id = m.domain_id
          WHERE m.domain_id = $1 AND m.document_id = $2
@@ -151,15 +151,15 @@ pub(crate) fn should_give_way(claim: &Claim) -> Result<bool> {
         |row| row.require::<String>(1),
     )?;
     let Some(owner) = of_several else { return Ok(false) };
-    let mut busy = spi::write(SERVED_BY_OTHERS, vec![], |row| row.require::<String>(1))?;
+    let mut busy = spi::read_latest(SERVED_BY_OTHERS, vec![], |row| row.require::<String>(1))?;
     busy.push(owner);
-    let waiting = spi::write_one(NEXT_TURN, vec![uuid(Id::MAX).into(), busy.into()], |_| Ok(()))?;
+    let waiting = spi::read_latest_one(NEXT_TURN, vec![uuid(Id::MAX).into(), busy.into()], |_| Ok(()))?;
     Ok(waiting.is_some())
 }
 
 /// Claims up to `limit` due jobs of a domain: by priority, then oldest first.
 pub(crate) fn claim(domain: Id, limit: i64) -> Result<Vec<Claim>> {
-    spi::write(
+    spi::execute(
         "UPDATE rag.job j
          SET state = 'running', started_at = clock_timestamp(), worker_pid = pg_backend_pid(),
              worker_start = (SELECT backend_start FROM pg_stat_get_activity(pg_backend_pid()))
@@ -183,7 +183,7 @@ pub(crate) fn claim(domain: Id, limit: i64) -> Result<Vec<Claim>> {
 /// Whether this worker's claim still stands (only a running job has a worker): not cancelled, not changed, not taken over
 /// by another worker, and its collection not deleted.
 pub(crate) fn is_held(claim: &Claim) -> Result<bool> {
-    let held = spi::write_one(
+    let held = spi::read_latest_one(
         "SELECT true FROM rag.job j JOIN rag.domain d ON d.id = j.domain_id
          WHERE j.domain_id = $1 AND j.document_id = $2 AND j.version = $3
            AND j.worker_pid = pg_backend_pid() AND d.collection_id IS NOT NULL",
@@ -196,7 +196,7 @@ pub(crate) fn is_held(claim: &Claim) -> Result<bool> {
 /// Those of the documents whose claim by this worker still stands, locked until the transaction ends. What
 /// somebody else is changing is left out.
 pub(crate) fn hold(domain: Id, documents: &[Id]) -> Result<Vec<Id>> {
-    spi::write(
+    spi::read_latest(
         "SELECT j.document_id FROM rag.job j
          WHERE j.domain_id = $1 AND j.document_id = ANY ($2) AND j.worker_pid = pg_backend_pid()
            AND EXISTS (SELECT FROM rag.domain d WHERE d.id = j.domain_id AND d.collection_id IS NOT NULL)
@@ -208,7 +208,7 @@ pub(crate) fn hold(domain: Id, documents: &[Id]) -> Result<Vec<Id>> {
 
 /// Whether the owner of a domain, or of its collection, holds back its work.
 pub(crate) fn is_paused(domain: Id) -> Result<bool> {
-    let paused = spi::write_one(
+    let paused = spi::read_latest_one(
         "SELECT d.paused_at IS NOT NULL OR c.paused_at IS NOT NULL
          FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id WHERE d.id = $1",
         vec![uuid(domain).into()],
@@ -286,7 +286,7 @@ pub(crate) fn requeue(claim: &Claim, requeue: &Requeue<'_>) -> Result<()> {
 
 /// Marks a job as failed, if this worker still holds it; `false` if it does not.
 pub(crate) fn fail(claim: &Claim, sqlstate: &str, error: &str) -> Result<bool> {
-    let changed = spi::write_one(
+    let changed = spi::execute_one(
         "UPDATE rag.job SET state = 'failed', finished_at = clock_timestamp(), tries = tries + 1, sqlstate = $4,
                 error = $5, worker_pid = NULL, worker_start = NULL
          WHERE domain_id = $1 AND document_id = $2 AND version = $3 AND worker_pid = pg_backend_pid()
@@ -306,7 +306,7 @@ pub(crate) fn fail(claim: &Claim, sqlstate: &str, error: &str) -> Result<bool> {
 /// Seconds until the next queued job is due, or a running one that nobody is at is to be looked for again; `None` if
 /// there is nothing of the kind that is not paused.
 pub(crate) fn seconds_until_due() -> Result<Option<f64>> {
-    let due = spi::write_one(
+    let due = spi::read_latest_one(
         &format!(
             "SELECT extract(epoch FROM least(
                  (SELECT min(j.due_at) FROM rag.job j
@@ -333,7 +333,7 @@ pub(crate) struct Unfinished {
 
 /// Counts jobs that are queued or running, and those that failed.
 pub(crate) fn unfinished(of: Steered<'_>) -> Result<Unfinished> {
-    let found = spi::write_one(
+    let found = spi::read_latest_one(
         "SELECT count(*) FILTER (WHERE j.state = 'running' OR j.state = 'queued' AND NOT p.paused),
                 count(*) FILTER (WHERE j.state = 'queued' AND p.paused), count(*) FILTER (WHERE j.state = 'failed')
          FROM (SELECT d.id, d.paused_at IS NOT NULL OR c.paused_at IS NOT NULL AS paused
@@ -347,7 +347,7 @@ pub(crate) fn unfinished(of: Steered<'_>) -> Result<Unfinished> {
 
 /// Transactions that queued the unfinished jobs, as far as the jobs were not touched since.
 pub(crate) fn queueing_transactions(of: Steered<'_>) -> Result<Vec<u32>> {
-    spi::write(
+    spi::read_latest(
         "SELECT DISTINCT xmin::text FROM rag.job
          WHERE domain_id = ANY ($1) AND state = 'queued' AND ($2 IS NULL OR document_id = $2)",
         of.args(),
@@ -377,7 +377,7 @@ impl Steered<'_> {
 ///
 /// Documents are locked before their jobs, as by whoever changes a document.
 pub(crate) fn retry_failed(steered: Steered<'_>) -> Result<i64> {
-    let rows = spi::write(
+    let rows = spi::execute(
         "WITH failed AS MATERIALIZED (
              SELECT d.domain_id, d.id FROM rag.job j
              JOIN rag.document d ON d.domain_id = j.domain_id AND d.id = j.document_id
@@ -403,7 +403,7 @@ pub(crate) fn retry_failed(steered: Steered<'_>) -> Result<i64> {
 /// Documents are locked before their jobs, as by whoever changes a document. A worker that is at one finds its
 /// claim gone.
 pub(crate) fn cancel(steered: Steered<'_>) -> Result<i64> {
-    let rows = spi::write(
+    let rows = spi::execute(
         "WITH wanted AS MATERIALIZED (
              SELECT d.domain_id, d.id FROM rag.job j
              JOIN rag.document d ON d.domain_id = j.domain_id AND d.id = j.document_id
@@ -453,7 +453,7 @@ pub(crate) fn process_documents_anew(domain: Id, documents: &[Id]) -> Result<i64
 
 /// Queues the jobs that a condition of our own chooses.
 fn queue_again(which: &str, args: Vec<spi::Arg>) -> Result<i64> {
-    let rows = spi::write(
+    let rows = spi::execute(
         &format!(
             "UPDATE rag.job j SET state = 'queued', kind = 'process', tries = 0, due_at = clock_timestamp(),
                     queued_at = clock_timestamp(), started_at = NULL, finished_at = NULL, worker_pid = NULL, worker_start = NULL

@@ -26,14 +26,14 @@ const RULES: &str = "SELECT name, key, kind, source, pattern, value, words, mini
 /// The rules for documents of a domain, in their order: those of the collection's owner, and everybody's.
 /// Elevated.
 pub(crate) fn rules_of_domain(domain: Id) -> Result<Vec<RuleDefinition>> {
-    let collection = spi::write_one(
+    let collection = spi::read_latest_one(
         "SELECT c.owner, c.owner_role::oid::int8, c.name FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id
          WHERE d.id = $1",
         vec![uuid(domain).into()],
         |row| Ok((row.require::<String>(1)?, row.require::<i64>(2)?, row.require::<String>(3)?)),
     )?;
     let Some((owner, role, name)) = collection else { return Ok(Vec::new()) };
-    spi::write(RULES, vec![owner.into(), role.into(), name.into(), MAX_RULES.into()], rule_of_row)
+    spi::read_latest(RULES, vec![owner.into(), role.into(), name.into(), MAX_RULES.into()], rule_of_row)
 }
 
 /// The rules for documents of a collection, as far as the caller sees them.
@@ -41,7 +41,7 @@ pub(crate) fn visible_rules(collection_owner: &str, collection: &str) -> Result<
     let role = crate::pg::principal::existing_role(collection_owner)?;
     let args =
         vec![collection_owner.into(), i64::from(role.to_u32()).into(), collection.into(), MAX_RULES.into()];
-    spi::read(RULES, args, rule_of_row)
+    spi::read_snapshot(RULES, args, rule_of_row)
 }
 
 fn rule_of_row(row: &spi::Row) -> Result<RuleDefinition> {
@@ -86,7 +86,7 @@ pub(crate) fn lock_for_extraction(
     version: i64,
 ) -> Result<Option<Option<Extractable>>> {
     let args = || vec![uuid(domain).into(), uuid(document).into(), version.into()];
-    let asked = spi::write_one(
+    let asked = spi::read_latest_one(
         "SELECT true FROM rag.job j JOIN rag.document d ON d.domain_id = j.domain_id AND d.id = j.document_id
          WHERE j.domain_id = $1 AND j.document_id = $2 AND j.version = $3 AND j.kind = 'extract'
            AND d.version = $3 AND d.status = 'done' AND d.text IS NOT NULL",
@@ -96,7 +96,7 @@ pub(crate) fn lock_for_extraction(
     if asked.is_none() {
         return Ok(None);
     }
-    spi::write_one(
+    spi::read_latest_one(
         "SELECT text, title, uri, file_metadata FROM rag.document
          WHERE domain_id = $1 AND id = $2 AND version = $3 FOR NO KEY UPDATE SKIP LOCKED",
         args(),
@@ -124,7 +124,7 @@ pub(crate) fn finish_extraction(domain: Id, document: Id, version: i64) -> Resul
 
 /// Queues the extraction of metadata for the processed documents of these domains, and returns how many. Elevated.
 pub(crate) fn queue_extraction(domains: &[Id]) -> Result<i64> {
-    let queued = spi::write(
+    let queued = spi::execute(
         "UPDATE rag.job j
          SET state = 'queued', kind = 'extract', tries = 0, due_at = clock_timestamp(),
              queued_at = clock_timestamp(), started_at = NULL, finished_at = NULL
@@ -141,7 +141,7 @@ pub(crate) fn queue_extraction(domains: &[Id]) -> Result<i64> {
 
 /// Those of the keys that no document of the domains has a value of, as far as the caller sees them.
 pub(crate) fn missing_keys(domains: &[Id], keys: Vec<String>) -> Result<Vec<String>> {
-    spi::read(
+    spi::read_snapshot(
         "SELECT k.key FROM unnest($2::text[]) k (key)
          WHERE NOT EXISTS (SELECT FROM rag.metadata_value m
                            JOIN rag.document d ON d.domain_id = m.domain_id AND d.id = m.document_id
@@ -156,7 +156,7 @@ pub(crate) fn matching_documents(domains: &[Id], filter: &Filter) -> Result<Vec<
     let mut statement = Statement { args: vec![uuids(domains.iter().copied()).into()] };
     let condition = statement.condition(filter);
     let sql = format!("SELECT d.id FROM rag.document d WHERE d.domain_id = ANY ($1) AND ({condition})");
-    spi::read_once(&sql, statement.args, |row| row.require::<Uuid>(1).map(id))
+    spi::read_snapshot_once(&sql, statement.args, |row| row.require::<Uuid>(1).map(id))
 }
 
 struct Statement {

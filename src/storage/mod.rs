@@ -54,7 +54,7 @@ pub(crate) fn id(uuid: Uuid) -> Id {
 
 /// Whether the extension's tables exist in this database.
 pub(crate) fn is_installed() -> crate::error::Result<bool> {
-    let found = crate::pg::spi::read_one(
+    let found = crate::pg::spi::read_snapshot_one(
         "SELECT true FROM pg_catalog.pg_extension WHERE extname = 'rag_ext'",
         vec![],
         |row| row.require::<bool>(1),
@@ -65,7 +65,7 @@ pub(crate) fn is_installed() -> crate::error::Result<bool> {
 /// Whether a subscription writes the extension's tables: then jobs and what comes of them are another server's, and
 /// whoever worked on them here would be in the way of what comes from there.
 pub(crate) fn is_replicated() -> crate::error::Result<bool> {
-    let found = crate::pg::spi::read_one(
+    let found = crate::pg::spi::read_snapshot_one(
         "SELECT EXISTS (SELECT FROM pg_catalog.pg_subscription_rel r JOIN pg_catalog.pg_class c ON c.oid = r.srrelid
                         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
                         WHERE n.nspname = 'rag')",

@@ -31,7 +31,7 @@ pub(crate) fn withdraw(collection: Id) -> Result<()> {
 
 /// Takes on a change that is due and that no living worker has. For workers.
 pub(crate) fn claim() -> Result<Option<ModelChange>> {
-    spi::write_one(
+    spi::execute_one(
         "UPDATE rag.model_change m
          SET worker_pid = pg_backend_pid(),
              worker_start = (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid())
@@ -62,7 +62,7 @@ pub(crate) fn put_off(collection: Id, error: &str, delay_s: f64) -> Result<()> {
 
 /// Seconds until a change is due; `None` if there is none. For workers.
 pub(crate) fn seconds_until_due() -> Result<Option<f64>> {
-    let due = spi::write_one(
+    let due = spi::read_latest_one(
         "SELECT extract(epoch FROM min(due_at) - clock_timestamp())::float8 FROM rag.model_change",
         vec![],
         |row| Ok(row.get::<f64>(1)),
@@ -73,7 +73,7 @@ pub(crate) fn seconds_until_due() -> Result<Option<f64>> {
 /// Locks a collection against the switch to another model until the transaction ends, and returns its model;
 /// `None` if it is gone. Its owner may pause or rename it meanwhile. Elevated.
 pub(crate) fn lock_model(collection: Id) -> Result<Option<String>> {
-    spi::write_one(
+    spi::read_latest_one(
         "SELECT model FROM rag.collection WHERE id = $1 FOR KEY SHARE",
         vec![uuid(collection).into()],
         |row| row.require::<String>(1),
@@ -83,7 +83,7 @@ pub(crate) fn lock_model(collection: Id) -> Result<Option<String>> {
 /// As [`lock_model`], and waits for nobody: `false` if the collection is being switched or deleted, or is gone. For
 /// workers.
 pub(crate) fn try_lock_model(collection: Id) -> Result<bool> {
-    let found = spi::write_one(
+    let found = spi::read_latest_one(
         "SELECT true FROM rag.collection WHERE id = $1 FOR KEY SHARE SKIP LOCKED",
         vec![uuid(collection).into()],
         |row| row.require::<bool>(1),
@@ -94,7 +94,7 @@ pub(crate) fn try_lock_model(collection: Id) -> Result<bool> {
 /// Locks a collection against everyone who writes chunks of it; false if the change was withdrawn or altered.
 /// For workers.
 pub(crate) fn lock_for_switch(change: &ModelChange) -> Result<bool> {
-    let found = spi::write_one(
+    let found = spi::read_latest_one(
         "SELECT m.model = $2 FROM rag.collection c JOIN rag.model_change m ON m.collection_id = c.id
          WHERE c.id = $1 FOR UPDATE OF c, m",
         vec![uuid(change.collection).into(), change.model.clone().into()],
@@ -120,7 +120,7 @@ pub(crate) fn missing(
     after: (Id, Id),
     limit: i64,
 ) -> Result<Vec<MissingChunk>> {
-    spi::write(
+    spi::read_latest(
         "SELECT k.domain_id, k.id, k.document_id,
                 CASE WHEN k.context = '' THEN k.content ELSE k.context || E'\\n' || k.content END
          FROM rag.chunk k
@@ -149,7 +149,7 @@ pub(crate) fn missing(
 
 /// Which of these chunks are still there; they stay until the transaction ends. For workers.
 pub(crate) fn lock_chunks(domain: Id, chunks: &[Id]) -> Result<Vec<Id>> {
-    spi::write(
+    spi::read_latest(
         "SELECT id FROM rag.chunk WHERE domain_id = $1 AND id = ANY ($2) ORDER BY id FOR KEY SHARE",
         vec![uuid(domain).into(), uuids(chunks.iter().copied()).into()],
         |row| row.require::<pgrx::Uuid>(1).map(id),
@@ -168,7 +168,7 @@ pub(crate) fn switch(change: &ModelChange) -> Result<()> {
 /// Deletes up to `limit` vectors of models that their collections do not use (any more); returns how many. For
 /// workers.
 pub(crate) fn delete_unused_vectors(limit: i64) -> Result<i64> {
-    let unused = spi::write(
+    let unused = spi::read_latest(
         "SELECT s.id, d.id
          FROM rag.space s CROSS JOIN rag.domain d JOIN rag.collection c ON c.id = d.collection_id
          WHERE c.model <> s.model
@@ -181,7 +181,7 @@ pub(crate) fn delete_unused_vectors(limit: i64) -> Result<i64> {
     )?;
     let mut deleted = 0;
     for (space, domain) in unused {
-        let rows = spi::write(
+        let rows = spi::execute(
             "DELETE FROM rag.embedding WHERE space_id = $1 AND domain_id = $2 AND chunk_id = ANY (ARRAY(
                  SELECT e.chunk_id FROM rag.embedding e WHERE e.space_id = $1 AND e.domain_id = $2 LIMIT $3
                  FOR UPDATE SKIP LOCKED))

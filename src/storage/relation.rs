@@ -23,7 +23,7 @@ pub(crate) struct Relation {
 
 /// Looks a relation up. As it is now, not as the active snapshot has it.
 pub(crate) fn relation(oid: Oid) -> Result<Option<Relation>> {
-    spi::write_one(
+    spi::read_latest_one(
         "SELECT c.relkind::text, c.relpersistence::text, c.relowner, n.nspname::text, c.relname::text,
                 format('%I.%I', n.nspname, c.relname),
                 EXISTS (SELECT FROM pg_partition_tree(c.oid) t JOIN pg_class p ON p.oid = t.relid WHERE p.relkind = 'f'),
@@ -67,7 +67,7 @@ pub(crate) struct Attribute {
 
 /// The columns of a relation, by number.
 pub(crate) fn attributes(oid: Oid) -> Result<Vec<Attribute>> {
-    spi::write(
+    spi::read_latest(
         "SELECT a.attnum, a.attname::text, b.oid, format('%I.%I', n.nspname, b.typname),
                 CASE WHEN b.oid < 16384 THEN b.typname NOT LIKE 'reg%' ELSE b.typtype = 'b' AND b.typcategory <> 'A' END,
                 t.typcategory::text, a.attnotnull,
@@ -112,7 +112,7 @@ pub(crate) struct IndexColumn {
 /// Unique indexes over plain columns of all rows: the primary key first, then the replica identity, then those
 /// with few columns.
 pub(crate) fn unique_indexes(oid: Oid) -> Result<Vec<Vec<IndexColumn>>> {
-    let rows = spi::write(
+    let rows = spi::read_latest(
         "SELECT i.indexrelid, k.attnum, o.operators[1], o.operators[3], o.operators[4], o.operators[5]
          FROM pg_index i
          JOIN pg_class ic ON ic.oid = i.indexrelid
@@ -152,7 +152,7 @@ pub(crate) fn unique_indexes(oid: Oid) -> Result<Vec<Vec<IndexColumn>>> {
 
 /// Whether no two rows can have one value in a column, not even within a transaction.
 pub(crate) fn is_unique(oid: Oid, column: i16) -> Result<bool> {
-    let found = spi::write_one(
+    let found = spi::read_latest_one(
         "SELECT EXISTS (SELECT FROM pg_index i
                         WHERE i.indrelid = $1 AND i.indisunique AND i.indisvalid AND i.indimmediate
                           AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnkeyatts = 1 AND i.indkey[0] = $2)",
@@ -184,7 +184,7 @@ pub(crate) struct Rights {
 
 /// Rights of the current user.
 pub(crate) fn rights(oid: Oid, columns: &[i16]) -> Result<Rights> {
-    let found = spi::read_one(
+    let found = spi::read_snapshot_one(
         "SELECT has_schema_privilege(c.relnamespace, 'USAGE')
                 AND (SELECT coalesce(bool_and(has_column_privilege(c.oid, u, 'SELECT')), false) FROM unnest($2::int2[]) u),
                 has_table_privilege(c.oid, 'SELECT'), row_security_active(c.oid)
@@ -203,7 +203,8 @@ pub(crate) fn rights(oid: Oid, columns: &[i16]) -> Result<Rights> {
 
 /// Whether the current user has the rights of a role.
 pub(crate) fn acts_as(role: Oid) -> Result<bool> {
-    let found = spi::read_one("SELECT pg_has_role($1, 'USAGE')", vec![role.into()], |row| row.require(1))?;
+    let found =
+        spi::read_snapshot_one("SELECT pg_has_role($1, 'USAGE')", vec![role.into()], |row| row.require(1))?;
     Ok(found.unwrap_or(false))
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct SegmentHeader {
 
 /// Segments of domains, under the active snapshot, in a fixed order.
 pub(crate) fn list(domains: &[Id]) -> Result<Vec<SegmentHeader>> {
-    spi::read(
+    spi::read_snapshot(
         "SELECT domain_id, id, language, analyser_version, entries, bytes, sha256, xmin
          FROM rag.segment WHERE domain_id = ANY ($1) AND part = 0 ORDER BY domain_id, id",
         vec![uuids(domains.iter().copied()).into()],
@@ -57,13 +57,13 @@ const LOAD: &str = "SELECT data FROM rag.segment WHERE domain_id = $1 AND id = $
 /// All bytes of a segment under the active snapshot, checked against its SHA-256.
 pub(crate) fn load(header: &SegmentHeader) -> Result<Vec<u8>> {
     let args = vec![uuid(header.domain).into(), uuid(header.id).into()];
-    checked(header, spi::read(LOAD, args, |row| row.require::<Vec<u8>>(1))?)
+    checked(header, spi::read_snapshot(LOAD, args, |row| row.require::<Vec<u8>>(1))?)
 }
 
 /// [`load`] of several segments at once, in their order: a caller may see thousands of small ones, and each
 /// statement computes what he may see. A damaged one does not stop the others.
 pub(crate) fn load_many(headers: &[&SegmentHeader]) -> Result<Vec<Result<Vec<u8>>>> {
-    let rows = spi::read(
+    let rows = spi::read_snapshot(
         "SELECT s.id, s.data
          FROM unnest($1::uuid[], $2::uuid[]) w (domain_id, id)
          JOIN rag.segment s ON s.domain_id = w.domain_id AND s.id = w.id
@@ -81,7 +81,7 @@ pub(crate) fn load_many(headers: &[&SegmentHeader]) -> Result<Vec<Result<Vec<u8>
 /// [`load`] of a segment that was found under a later snapshot than the active one. For merges.
 pub(crate) fn load_latest(header: &SegmentHeader) -> Result<Vec<u8>> {
     let args = vec![uuid(header.domain).into(), uuid(header.id).into()];
-    checked(header, spi::write(LOAD, args, |row| row.require::<Vec<u8>>(1))?)
+    checked(header, spi::read_latest(LOAD, args, |row| row.require::<Vec<u8>>(1))?)
 }
 
 fn checked(header: &SegmentHeader, parts: Vec<Vec<u8>>) -> Result<Vec<u8>> {
@@ -131,7 +131,7 @@ pub(crate) struct MergeCandidate {
 /// Domains with at least `segments` segments, or where deleted chunks make up at least a twentieth of the entries,
 /// or whose analyser is out of date. For background workers.
 pub(crate) fn merge_candidates(segments: i64, limit: i64) -> Result<Vec<MergeCandidate>> {
-    spi::write(
+    spi::read_latest(
         "SELECT s.domain_id, coalesce(t.chunks, 0)
          FROM (SELECT domain_id, count(*) AS segments, sum(entries) AS entries, min(analyser_version) AS analyser
                FROM rag.segment WHERE part = 0 GROUP BY domain_id) s
@@ -149,7 +149,7 @@ pub(crate) fn merge_candidates(segments: i64, limit: i64) -> Result<Vec<MergeCan
 
 /// Whether merging a domain failed, and is not to be tried again yet. For background workers.
 pub(crate) fn is_merge_put_off(domain: Id) -> Result<bool> {
-    let found = spi::write_one(
+    let found = spi::read_latest_one(
         "SELECT true FROM rag.merge_failure WHERE domain_id = $1 AND due_at > clock_timestamp()",
         vec![uuid(domain).into()],
         |row| row.require::<bool>(1),
@@ -177,7 +177,7 @@ pub(crate) fn forget_merge_failure(domain: Id) -> Result<()> {
 
 /// The segments of a domain, with what was committed last. For merges.
 pub(crate) fn latest(domain: Id) -> Result<Vec<SegmentHeader>> {
-    spi::write(
+    spi::read_latest(
         "SELECT domain_id, id, language, analyser_version, entries, bytes, sha256, xmin
          FROM rag.segment WHERE domain_id = $1 AND part = 0",
         vec![uuid(domain).into()],
@@ -188,7 +188,7 @@ pub(crate) fn latest(domain: Id) -> Result<Vec<SegmentHeader>> {
 /// Locks the segments of a domain against another merge; those that another one holds are left out, and all while
 /// somebody deletes the domain's collection.
 pub(crate) fn lock_for_merge(domain: Id) -> Result<Vec<SegmentHeader>> {
-    spi::write(
+    spi::read_latest(
         "SELECT domain_id, id, language, analyser_version, entries, bytes, sha256, xmin
          FROM rag.segment
          WHERE domain_id = $1 AND part = 0
@@ -214,7 +214,7 @@ pub(crate) fn delete_tombstones(domain: Id) -> Result<()> {
 
 /// SHA-256 of every segment of this database, to tell which cached files are still of use.
 pub(crate) fn all_digests() -> Result<Vec<Vec<u8>>> {
-    spi::write("SELECT DISTINCT sha256 FROM rag.segment WHERE part = 0", vec![], |row| {
+    spi::read_latest("SELECT DISTINCT sha256 FROM rag.segment WHERE part = 0", vec![], |row| {
         row.require::<Vec<u8>>(1)
     })
 }

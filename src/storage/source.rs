@@ -238,7 +238,7 @@ impl Source {
             self.from,
             order.join(", ")
         );
-        self.with_plain_text(|| spi::write(&sql, args, |row| row.require::<Vec<String>>(1)))
+        self.with_plain_text(|| spi::read_latest(&sql, args, |row| row.require::<Vec<String>>(1)))
     }
 
     /// Rows behind the position `$2, $3, …`, such that an index on the first columns serves.
@@ -264,7 +264,7 @@ impl Source {
         by_text.key.iter_mut().for_each(|column| column.is_by_text = true);
         let sql = format!("SELECT h.n FROM {}", by_text.matched(&[]));
         self.with_plain_text(|| {
-            spi::write(&sql, self.key_args(keys), |row| Ok(row.require::<i64>(1)? as usize - 1))
+            spi::read_latest(&sql, self.key_args(keys), |row| Ok(row.require::<i64>(1)? as usize - 1))
         })
     }
 
@@ -278,13 +278,15 @@ impl Source {
             self.from,
             q = k.quoted
         );
-        spi::write(&sql, vec![from.into(), to.into(), limit.into()], |row| row.require::<Vec<String>>(1))
+        spi::read_latest(&sql, vec![from.into(), to.into(), limit.into()], |row| {
+            row.require::<Vec<String>>(1)
+        })
     }
 
     /// Hashes of all rows of a table without key. As the owner.
     pub(crate) fn all_hashes(&self) -> Result<Vec<Vec<u8>>> {
         let sql = format!("SELECT DISTINCT {} FROM {}", self.sha256(), self.from);
-        self.with_plain_text(|| spi::write(&sql, vec![], |row| row.require::<Vec<u8>>(1)))
+        self.with_plain_text(|| spi::read_latest(&sql, vec![], |row| row.require::<Vec<u8>>(1)))
     }
 
     /// Versions and hashes of the rows with these keys. As the owner.
@@ -303,7 +305,7 @@ impl Source {
             self.matched(&[("x", "pg_catalog.text")])
         );
         self.with_plain_text(|| {
-            spi::write(&sql, args, |row| {
+            spi::read_latest(&sql, args, |row| {
                 Ok(RowState {
                     index: row.require::<i64>(1)? as usize - 1,
                     version: row.require(2)?,
@@ -347,7 +349,7 @@ impl Source {
         let some = |text: Option<String>| text.filter(|t| !t.trim().is_empty());
         let json = |values: Vec<Option<BoundedJsonb>>| values.into_iter().map(|v| v?.0).collect();
         self.with_plain_text(|| {
-            spi::write(&sql, self.key_args(keys), |row| {
+            spi::read_latest(&sql, self.key_args(keys), |row| {
                 Ok(RowContent {
                     index: row.require::<i64>(1)? as usize - 1,
                     version: row.require(2)?,
@@ -378,7 +380,7 @@ impl Source {
             self.matched(&[("x", "pg_catalog.text"), ("s", "pg_catalog.bytea")]),
             self.sha256(),
         );
-        self.with_plain_text(|| spi::read(&sql, args, |row| Ok(row.require::<i64>(1)? as usize - 1)))
+        self.with_plain_text(|| spi::read_snapshot(&sql, args, |row| Ok(row.require::<i64>(1)? as usize - 1)))
     }
 
     /// Checks that the statements can be run, and so an owner's expression. As the owner.

@@ -20,7 +20,7 @@ pub(crate) struct MissingIndex {
 ///
 /// Rows are counted by the size of the table: what the planner knows may be old, or nothing.
 pub(crate) fn missing(exact_limit: i64) -> Result<Option<MissingIndex>> {
-    let found = spi::write_one(
+    let found = spi::read_latest_one(
         "SELECT s.id, s.dimension
          FROM rag.space s
          JOIN pg_class c ON c.relnamespace = 'rag'::regnamespace

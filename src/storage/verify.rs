@@ -37,12 +37,12 @@ pub(crate) fn chunks(domain: Id) -> Result<Vec<Id>> {
 }
 
 fn ids(sql: &str, domain: Id) -> Result<Vec<Id>> {
-    spi::read(sql, vec![uuid(domain).into()], |row| row.require::<Uuid>(1).map(id))
+    spi::read_snapshot(sql, vec![uuid(domain).into()], |row| row.require::<Uuid>(1).map(id))
 }
 
 /// A document with its chunks.
 pub(crate) fn document(domain: Id, document: Id) -> Result<Option<CheckedDocument>> {
-    spi::read_one(
+    spi::read_snapshot_one(
         "SELECT d.text, coalesce(d.chunks, 0)::bigint, d.status = 'done', c.char_from, c.char_to, c.content, c.without_section
          FROM rag.document d, LATERAL (
              SELECT coalesce(array_agg(k.char_from ORDER BY k.ordinal), '{}') AS char_from,
@@ -95,13 +95,13 @@ pub(crate) fn tombstones(domain: Id) -> Result<i64> {
 }
 
 fn count(sql: &str, domain: Id) -> Result<i64> {
-    let found = spi::read_one(sql, vec![uuid(domain).into()], |row| row.require::<i64>(1))?;
+    let found = spi::read_snapshot_one(sql, vec![uuid(domain).into()], |row| row.require::<i64>(1))?;
     Ok(found.unwrap_or(0))
 }
 
 /// Documents of a domain with chunks that have no vector of a model, and how many.
 pub(crate) fn without_vectors(domain: Id, model: &str) -> Result<Vec<(Id, i64)>> {
-    spi::read(
+    spi::read_snapshot(
         "SELECT c.document_id, count(*)
          FROM rag.chunk c JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
          WHERE c.domain_id = $1 AND NOT EXISTS (
@@ -144,7 +144,7 @@ pub(crate) fn delete_chunks(domain: Id, document: Id) -> Result<()> {
 
 /// Queues a document once more, whatever became of it; false where that cannot help: it failed before.
 pub(crate) fn queue(domain: Id, document: Id) -> Result<bool> {
-    let queued = spi::write_one(
+    let queued = spi::execute_one(
         "INSERT INTO rag.job AS j (domain_id, document_id, version)
          SELECT d.domain_id, d.id, d.version FROM rag.document d WHERE d.domain_id = $1 AND d.id = $2
          ON CONFLICT (domain_id, document_id) DO UPDATE
@@ -167,7 +167,7 @@ pub(crate) fn add_tombstones(domain: Id, chunks: i64) -> Result<()> {
 
 /// Holds all segments of a domain until the transaction ends, waiting for merges; returns which there are.
 pub(crate) fn lock_segments(domain: Id) -> Result<Vec<Id>> {
-    let rows = spi::write(
+    let rows = spi::read_latest(
         "SELECT id FROM rag.segment WHERE domain_id = $1 ORDER BY id, part FOR UPDATE",
         vec![uuid(domain).into()],
         |row| row.require::<Uuid>(1).map(id),
@@ -195,7 +195,7 @@ pub(crate) fn segments(domain: Id) -> Result<Vec<SegmentHeader>> {
 /// looked at, from a place that is chosen by chance, and then on from the beginning. Returns how many were taken away.
 /// For workers.
 pub(crate) fn sweep_stray_vectors(looked_at: i64) -> Result<usize> {
-    let start = spi::write_one(
+    let start = spi::read_latest_one(
         "SELECT coalesce((SELECT e.domain_id FROM rag.embedding e WHERE e.domain_id >= r.domain
                           ORDER BY e.domain_id LIMIT 1), r.domain), r.chunk
          FROM (SELECT gen_random_uuid() AS domain, gen_random_uuid() AS chunk) r",
@@ -211,7 +211,7 @@ pub(crate) fn sweep_stray_vectors(looked_at: i64) -> Result<usize> {
         return Ok(0);
     }
     let (domains, chunks): (Vec<Uuid>, Vec<Uuid>) = stray.into_iter().unzip();
-    let gone = spi::write(
+    let gone = spi::execute(
         "DELETE FROM rag.embedding e USING unnest($1::uuid[], $2::uuid[]) AS s (domain_id, id)
          WHERE e.domain_id = s.domain_id AND e.chunk_id = s.id
            AND NOT EXISTS (SELECT FROM rag.chunk c WHERE c.domain_id = s.domain_id AND c.id = s.id)
@@ -224,7 +224,7 @@ pub(crate) fn sweep_stray_vectors(looked_at: i64) -> Result<usize> {
 
 /// Vectors without a chunk among the first `limit` behind a place, and how many were looked at.
 fn stray_after(place: (Uuid, Uuid), limit: i64) -> Result<(Vec<(Uuid, Uuid)>, i64)> {
-    let rows = spi::write(
+    let rows = spi::read_latest(
         "SELECT l.domain_id, l.chunk_id, c.id IS NULL, l.total
          FROM (SELECT e.domain_id, e.chunk_id, row_number() OVER () AS place, count(*) OVER () AS total
                FROM (SELECT e.domain_id, e.chunk_id FROM rag.embedding e

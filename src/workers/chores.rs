@@ -49,9 +49,7 @@ impl Chores {
         self.clear()?;
         self.change_models()?;
         if self.looked.elapsed() >= LOOK {
-            if config::merge_enabled() {
-                want_indexes()?;
-            }
+            want_indexes()?;
             merge::merge_once()?;
             self.looked = Instant::now();
         }
@@ -63,12 +61,10 @@ impl Chores {
         if merge::merge_once()? || self.clear()? || self.change_models()? {
             return Ok(true);
         }
-        if config::merge_enabled() {
-            want_indexes()?;
-            self.sweep()?;
-            unless_locked(worker::transaction(search::remove_stale_files))?;
-            attach::clean_up()?;
-        }
+        want_indexes()?;
+        self.sweep()?;
+        unless_locked(worker::transaction(search::remove_stale_files))?;
+        attach::clean_up()?;
         Ok(false)
     }
 

@@ -248,7 +248,7 @@ fn files_of_a_dropped_database_go_with_it() {
     // Workers of a database take away what none of its segments is called; here the launcher is to do it.
     let cluster = Cluster::builder("dropped")
         .setting("rag_ext.launcher_naptime", "1")
-        .setting("rag_ext.merge_enabled", "off")
+        .setting("rag_ext.ingest_workers", "0")
         .start();
     let database = cluster.database("dropped");
     let mut admin = cluster.connect("postgres", "postgres");

@@ -8,6 +8,8 @@ fn a_vector_index_is_built_while_ingestion_goes_on() {
     // A build that was ended is begun again when the launcher looks, once per nap.
     let cluster = Cluster::builder("index")
         .setting("rag_ext.exact_search_limit", "40")
+        // Which is about keyword segments alone.
+        .setting("rag_ext.merge_enabled", "off")
         .setting("rag_ext.launcher_naptime", "5")
         .start();
     let database = cluster.database("index");
