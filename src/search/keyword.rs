@@ -1,7 +1,8 @@
-//! The keyword arm: BM25 over the segments of the caller's domains, in the call's snapshot.
+//! The keyword retriever: BM25 over the segments of the caller's domains, in the call's snapshot.
 
+use super::retriever::{Allowed, Retriever};
 use super::scope::Scope;
-use super::{by_row, segment_cache};
+use super::{segment_cache, visible_segments};
 use crate::error::{Error, Result};
 use crate::pg::{interrupts, transaction};
 use crate::storage::segment::SegmentHeader;
@@ -11,63 +12,81 @@ use rag_core::answer::snippet::snippet;
 use rag_core::fuse::Ranked;
 use std::collections::{HashMap, HashSet};
 
-/// The open segments of a scope, by language.
-pub(crate) struct OpenSegments {
+/// Ranks by words: the segments of a scope, by language, but for damaged ones. Statistics are those of exactly these.
+pub(crate) struct KeywordRetriever<'a> {
+    query: &'a str,
+    allowed: Option<&'a HashSet<Id>>,
     groups: Vec<(Language, Vec<Segment>)>,
+    /// Chunks in the segments, with those deleted since the last merges.
     entries: usize,
     damage: Option<Error>,
 }
 
-impl OpenSegments {
-    /// Chunks in the segments, with those deleted since the last merges.
-    pub(crate) fn entries(&self) -> usize {
+impl<'a> KeywordRetriever<'a> {
+    /// Opens the segments.
+    pub(crate) fn open(scope: &Scope, query: &'a str, allowed: Option<&'a Allowed>) -> Result<Self> {
+        let allowed = allowed.map(|allowed| &allowed.chunks);
+        let mut opened = Self { query, allowed, groups: Vec::new(), entries: 0, damage: None };
+        let (attached, ordinary): (Vec<Id>, Vec<Id>) =
+            scope.ids().into_iter().partition(|id| is_attached(*id));
+        let may_hide_rows = scope.may_hide_rows();
+        let (whole, in_part) = if may_hide_rows { (Vec::new(), ordinary) } else { (ordinary, Vec::new()) };
+        // A page of the table itself that cannot be read is damage too.
+        let headers = transaction::attempt(|| segment::list(&whole))?;
+        let cached = segment_cache::open_all(&headers)?;
+        opened.damage = cached.damage;
+        for (index, segment) in cached.segments {
+            match language_of(&headers[index]) {
+                Ok(language) => opened.add(language, headers[index].entries, segment),
+                Err(error) => drop(opened.damage.get_or_insert(error)),
+            }
+        }
+        let of_attached = visible_segments::of_attached(&attached, may_hide_rows, &mut opened.damage)?;
+        let in_part = visible_segments::of_domains(&in_part, &mut opened.damage)?;
+        for segment in in_part.into_iter().chain(of_attached) {
+            opened.add(segment.language(), segment.len(), segment);
+        }
+        Ok(opened)
+    }
+
+    fn add(&mut self, language: Language, entries: u32, segment: Segment) {
+        self.entries += entries as usize;
+        match self.groups.iter_mut().find(|(known, _)| *known == language) {
+            Some((_, segments)) => segments.push(segment),
+            None => self.groups.push((language, vec![segment])),
+        }
+    }
+}
+
+impl Retriever for KeywordRetriever<'_> {
+    const NAME: &'static str = "keyword";
+
+    fn rank(&mut self, limit: usize) -> Result<Vec<Ranked>> {
+        let accept = self.allowed.map(|allowed| move |id: Id| allowed.contains(&id));
+        let accept: Option<&dyn Fn(Id) -> bool> = accept.as_ref().map(|f| f as &dyn Fn(Id) -> bool);
+        let mut hits: Vec<Ranked> = Vec::new();
+        for (language, group) in &self.groups {
+            let parsed = Query::parse(self.query, *language);
+            if parsed.is_empty() {
+                continue;
+            }
+            let found = rag_bm25::search_while(group, &parsed, limit, accept, interrupts::goes_on)?;
+            hits.extend(found.into_iter().map(|hit| Ranked { id: hit.id, score: hit.score }));
+        }
+        if self.groups.len() > 1 {
+            hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
+            hits.truncate(limit);
+        }
+        Ok(hits)
+    }
+
+    fn ranked(&self) -> usize {
         self.entries
     }
 
-    /// What is wrong with a segment that is left out.
-    pub(crate) fn damage(&self) -> Option<&Error> {
+    fn damage(&self) -> Option<&Error> {
         self.damage.as_ref()
     }
-}
-
-/// Chunks in the segments of a scope, with those deleted since the last merges. Opens no more than it takes.
-pub(crate) fn entries(scope: &Scope) -> Result<usize> {
-    if scope.has_attached() || scope.may_hide_rows() {
-        return Ok(segments(scope)?.entries());
-    }
-    let headers = transaction::attempt(|| segment::list(&scope.ids()))?;
-    Ok(headers.iter().map(|header| header.entries as usize).sum())
-}
-
-/// Opens the segments of a scope, but for damaged ones. Statistics are those of exactly these.
-pub(crate) fn segments(scope: &Scope) -> Result<OpenSegments> {
-    let (attached, ordinary): (Vec<Id>, Vec<Id>) = scope.ids().into_iter().partition(|id| is_attached(*id));
-    let may_hide_rows = scope.may_hide_rows();
-    let (whole, in_part) = if may_hide_rows { (Vec::new(), ordinary) } else { (ordinary, Vec::new()) };
-    // A page of the table itself that cannot be read is damage too.
-    let headers = transaction::attempt(|| segment::list(&whole))?;
-    let mut groups: Vec<(Language, Vec<Segment>)> = Vec::new();
-    let mut entries = 0;
-    let mut add = |language: Language, count: u32, open: Segment| {
-        entries += count as usize;
-        match groups.iter_mut().find(|(known, _)| *known == language) {
-            Some((_, segments)) => segments.push(open),
-            None => groups.push((language, vec![open])),
-        }
-    };
-    let mut opened = segment_cache::open_all(&headers)?;
-    for (index, open) in opened.segments {
-        match language_of(&headers[index]) {
-            Ok(language) => add(language, headers[index].entries, open),
-            Err(error) => drop(opened.damage.get_or_insert(error)),
-        }
-    }
-    let mut damage = opened.damage;
-    let of_attached = by_row::segments_of_attached(&attached, may_hide_rows, &mut damage)?;
-    for open in by_row::segments(&in_part, &mut damage)?.into_iter().chain(of_attached) {
-        add(open.language(), open.len(), open);
-    }
-    Ok(OpenSegments { groups, entries, damage })
 }
 
 fn language_of(header: &SegmentHeader) -> Result<Language> {
@@ -75,53 +94,6 @@ fn language_of(header: &SegmentHeader) -> Result<Language> {
         Error::damaged(format!("a segment names the unknown language \"{}\"", header.language))
             .hint(segment::REPAIR)
     })
-}
-
-/// The best hits, best first, ties by id; deleted chunks may be among them.
-pub(crate) fn search(
-    segments: &OpenSegments,
-    query: &str,
-    limit: usize,
-    allowed: Option<&HashSet<Id>>,
-) -> Result<Vec<Ranked>> {
-    let accept = allowed.map(|allowed| move |id: Id| allowed.contains(&id));
-    let accept: Option<&dyn Fn(Id) -> bool> = accept.as_ref().map(|f| f as &dyn Fn(Id) -> bool);
-    let mut hits: Vec<Ranked> = Vec::new();
-    for (language, group) in &segments.groups {
-        let parsed = Query::parse(query, *language);
-        if parsed.is_empty() {
-            continue;
-        }
-        let found = rag_bm25::search_while(group, &parsed, limit, accept, interrupts::goes_on)?;
-        hits.extend(found.into_iter().map(|hit| Ranked { id: hit.id, score: hit.score }));
-    }
-    if segments.groups.len() > 1 {
-        hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
-        hits.truncate(limit);
-    }
-    Ok(hits)
-}
-
-/// The best hits that still exist, as many as there are up to `limit`.
-pub(crate) fn search_live(
-    scope: &Scope,
-    segments: &OpenSegments,
-    query: &str,
-    limit: usize,
-    allowed: Option<&HashSet<Id>>,
-) -> Result<Vec<Ranked>> {
-    let mut asked = limit;
-    loop {
-        let hits = search(segments, query, asked, allowed)?;
-        let exhausted = hits.len() < asked;
-        let ids: Vec<Id> = hits.iter().map(|h| h.id).collect();
-        let alive = scope.visible(&ids)?;
-        let live: Vec<Ranked> = hits.into_iter().filter(|h| alive.contains(&h.id)).take(limit).collect();
-        if live.len() >= limit || exhausted {
-            return Ok(live);
-        }
-        asked *= 2;
-    }
 }
 
 /// Whether a query tells what is looked for in one of these languages, by name; in none where it has stop words only.

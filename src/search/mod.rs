@@ -1,18 +1,19 @@
-//! L3: hybrid search. Scope, keyword arm, vector arm, fusion, rerank; every stage leaves a row of diagnostics.
+//! L3: hybrid search. Scope, retrievers, fusion, rerank; every stage leaves a row of diagnostics.
 //!
-//! Everything is read under one snapshot and the caller's policies. An arm that fails is reported, never
+//! Everything is read under one snapshot and the caller's policies. A retriever that fails is reported, never
 //! hidden; the result then comes from what is left.
 
 mod advice;
-mod by_row;
 pub(crate) mod diagnostics;
 pub(crate) mod keyword;
 pub(crate) mod options;
 pub(crate) mod rerank;
+mod retriever;
 pub(crate) mod scope;
 mod segment_cache;
 mod vector;
 pub(crate) mod verify;
+mod visible_segments;
 
 pub(crate) use segment_cache::{remove_files_of_dropped_databases, remove_stale_files};
 
@@ -20,13 +21,15 @@ use crate::error::Result;
 use crate::storage::chunk::{self, ShownChunk};
 use crate::storage::{Id, document, metadata};
 use diagnostics::{Stages, Watch};
-use keyword::OpenSegments;
+use keyword::KeywordRetriever;
 use options::{Fusion, Mode, SearchOptions};
 use rag_core::filter::Filter;
 use rag_core::fuse::{self, Ranked};
 use rag_core::option::Choice;
+use retriever::{Allowed, Retriever, retrieve};
 use scope::Scope;
 use std::collections::{HashMap, HashSet};
+use vector::VectorRetriever;
 
 /// What to search for, and where.
 pub(crate) struct SearchRequest<'a> {
@@ -43,9 +46,9 @@ pub(crate) struct SearchHit {
     pub(crate) chunk: ShownChunk,
     /// The fused score, or the rerank score where the hits were reranked.
     pub(crate) score: f64,
-    /// Rank from 1 and BM25 score in the keyword arm.
+    /// Rank from 1 and BM25 score of the keyword retriever.
     pub(crate) keyword: Option<(usize, f64)>,
-    /// Rank from 1 and cosine in the vector arm.
+    /// Rank from 1 and cosine of the vector retriever.
     pub(crate) vector: Option<(usize, f64)>,
     /// From 0 to 1.
     pub(crate) rerank: Option<f64>,
@@ -55,12 +58,6 @@ pub(crate) struct SearchHit {
 pub(crate) struct SearchOutcome {
     pub(crate) hits: Vec<SearchHit>,
     pub(crate) stages: Stages,
-}
-
-/// Documents that a filter lets through, with their chunks.
-struct Allowed {
-    documents: Vec<Id>,
-    chunks: HashSet<Id>,
 }
 
 /// Why a query of stop words finds nothing, and what to do about it.
@@ -100,7 +97,7 @@ pub(crate) fn search(scope: &Scope, request: &SearchRequest<'_>) -> Result<Searc
     let mut outcome = if is_short {
         keyword_only(scope, request, allowed.as_ref(), stages)?
     } else {
-        let ranked = arms(scope, request, allowed.as_ref(), &mut stages)?;
+        let ranked = rank(scope, request, allowed.as_ref(), &mut stages)?;
         let hits = shown(scope, request, ranked)?;
         finish(request, hits, stages)?
     };
@@ -124,29 +121,22 @@ pub(crate) fn has_content<'a>(
     has_content
 }
 
-/// The short way: the arm's own order is the result, and showing the hits is also the check that they live.
+/// The short way: the retriever's own order is the result, and showing the hits is also the check that they live.
 fn keyword_only(
     scope: &Scope,
     request: &SearchRequest<'_>,
     allowed: Option<&Allowed>,
     mut stages: Stages,
 ) -> Result<SearchOutcome> {
-    let watch = stages.start("keyword");
-    let segments = keyword::segments(scope)?;
-    let mut limit = request.k;
+    let watch = stages.start(KeywordRetriever::NAME);
+    let mut retriever = KeywordRetriever::open(scope, request.query, allowed)?;
     let mut shown = HashMap::new();
-    let hits = loop {
-        let hits = keyword::search(&segments, request.query, limit, allowed.map(|a| &a.chunks))?;
-        let unknown: Vec<Id> = hits.iter().map(|h| h.id).filter(|id| !shown.contains_key(id)).collect();
-        shown.extend(chunk::show(&scope.ids(), &unknown)?);
-        let exhausted = hits.len() < limit;
-        let live: Vec<Ranked> =
-            hits.into_iter().filter(|h| shown.contains_key(&h.id)).take(request.k).collect();
-        if live.len() >= request.k || exhausted {
-            break live;
-        }
-        limit *= 2;
-    };
+    let hits = retrieve(&mut retriever, request.k, |unknown| {
+        let found = chunk::show(&scope.ids(), unknown)?;
+        let ids = found.keys().copied().collect();
+        shown.extend(found);
+        Ok(ids)
+    })?;
     let hits: Vec<SearchHit> = hits
         .into_iter()
         .enumerate()
@@ -156,25 +146,27 @@ fn keyword_only(
             Some(SearchHit { chunk, score, keyword: Some((i + 1, score)), vector: None, rerank: None })
         })
         .collect();
-    keyword_done(&mut stages, watch, &segments, hits.len());
+    retrieved(&mut stages, watch, &retriever, hits.len());
     Ok(SearchOutcome { hits, stages })
 }
 
-fn keyword_done(stages: &mut Stages, watch: Watch, segments: &OpenSegments, found: usize) {
-    match segments.damage() {
-        None => stages.done(watch, segments.entries(), found),
-        Some(damage) => stages.done_in_part(watch, segments.entries(), found, damage),
+/// Ends the stage of a retriever.
+fn retrieved<R: Retriever>(stages: &mut Stages, watch: Watch, retriever: &R, found: usize) {
+    match (retriever.damage(), retriever.method()) {
+        (Some(damage), _) => stages.done_in_part(watch, retriever.ranked(), found, damage),
+        (None, Some(method)) => stages.done_as(watch, retriever.ranked(), found, method),
+        (None, None) => stages.done(watch, retriever.ranked(), found),
     }
 }
 
-/// Ranked ids of both arms, fused.
+/// Ranked ids of the retrievers, fused.
 struct RankedHits {
     order: Vec<Ranked>,
     keyword: Vec<Ranked>,
     vector: Vec<Ranked>,
 }
 
-fn arms(
+fn rank(
     scope: &Scope,
     request: &SearchRequest<'_>,
     allowed: Option<&Allowed>,
@@ -182,61 +174,60 @@ fn arms(
 ) -> Result<RankedHits> {
     let options = request.options;
     let wanted = options.candidates.max(request.k);
+    let is_hybrid = request.mode == Mode::Hybrid;
 
-    let mut keyword = Vec::new();
-    let (mut visible, mut keyword_failed) = (0, false);
+    // None: not asked, or the other one has to do.
+    let (mut keyword, mut visible) = (None, None);
     if request.mode != Mode::Vector {
-        let watch = stages.start("keyword");
-        let found = keyword::segments(scope).and_then(|segments| {
-            let chunks = allowed.map(|a| &a.chunks);
-            Ok((keyword::search_live(scope, &segments, request.query, wanted, chunks)?, segments))
+        let watch = stages.start(KeywordRetriever::NAME);
+        let found = KeywordRetriever::open(scope, request.query, allowed).and_then(|mut retriever| {
+            let hits = retrieve(&mut retriever, wanted, |unknown| scope.visible(unknown))?;
+            Ok((retriever, hits))
         });
         match found {
-            Ok((hits, segments)) => {
-                visible = segments.entries();
-                keyword_done(stages, watch, &segments, hits.len());
-                keyword = hits;
+            Ok((retriever, hits)) => {
+                retrieved(stages, watch, &retriever, hits.len());
+                visible = Some(retriever.ranked());
+                keyword = Some(hits);
             }
-            Err(error) if request.mode == Mode::Hybrid && error.is_damage() => {
-                stages.fell_back(watch, "vector", &error);
-                keyword_failed = true;
+            Err(error) if is_hybrid && error.is_damage() => {
+                stages.fell_back(watch, VectorRetriever::NAME, &error);
+                visible = Some(0);
             }
             Err(error) => return Err(error),
         }
     }
-    let mut vector = Vec::new();
-    let mut vector_failed = false;
+    let mut vector = None;
     if request.mode != Mode::Keyword {
-        let watch = stages.start("vector");
-        if request.mode == Mode::Vector {
-            visible = match keyword::entries(scope) {
-                // The count only chooses the way.
-                Err(error) if error.is_damage() => 0,
-                counted => counted?,
-            };
-        }
-        let documents = allowed.map(|a| a.documents.as_slice());
-        match vector_live(scope, request.query, wanted, visible, documents, &keyword) {
-            Ok(found) => {
-                stages.done_as(watch, visible, found.hits.len(), found.method);
+        let watch = stages.start(VectorRetriever::NAME);
+        let mut seen: HashSet<Id> = keyword.iter().flatten().map(|hit: &Ranked| hit.id).collect();
+        let found =
+            VectorRetriever::open(scope, request.query, allowed, visible).and_then(|mut retriever| {
+                let hits = retrieve(&mut retriever, wanted, |unknown| {
+                    let others: Vec<Id> = unknown.iter().copied().filter(|id| !seen.contains(id)).collect();
+                    if !others.is_empty() {
+                        seen.extend(scope.visible(&others)?);
+                    }
+                    Ok(unknown.iter().copied().filter(|id| seen.contains(id)).collect())
+                })?;
+                Ok((retriever, hits))
+            });
+        match found {
+            Ok((retriever, hits)) => {
+                retrieved(stages, watch, &retriever, hits.len());
                 if let Some(warning) = advice::unknown_language(scope, request.query) {
                     stages.warn(warning);
                 }
-                vector = found.hits;
+                vector = Some(hits);
             }
-            Err(error) if request.mode == Mode::Hybrid && diagnostics::is_engine_trouble(&error) => {
-                stages.fell_back(watch, "keyword", &error);
-                vector_failed = true;
+            Err(error) if is_hybrid && diagnostics::is_engine_trouble(&error) => {
+                stages.fell_back(watch, KeywordRetriever::NAME, &error);
             }
             Err(error) => return Err(error),
         }
     }
-    let order = match request.mode {
-        Mode::Keyword => keyword.clone(),
-        Mode::Vector => vector.clone(),
-        Mode::Hybrid if vector_failed => keyword.clone(),
-        Mode::Hybrid if keyword_failed => vector.clone(),
-        Mode::Hybrid => {
+    let order = match (&keyword, &vector) {
+        (Some(keyword), Some(vector)) => {
             let watch = stages.start("fusion");
             let weight = options.keyword_weight as f32;
             let lists = [(keyword.as_slice(), weight), (vector.as_slice(), 1.0 - weight)];
@@ -247,37 +238,10 @@ fn arms(
             stages.done_as(watch, keyword.len() + vector.len(), fused.len(), options.fusion.name());
             fused
         }
+        (Some(only), None) | (None, Some(only)) => only.clone(),
+        (None, None) => Vec::new(),
     };
-    Ok(RankedHits { order, keyword, vector })
-}
-
-/// The nearest chunks that the caller sees. A vector may outlive its chunk, as one that was computed while the chunk was
-/// deleted; of an attached table a row may be gone or changed, and hidden, whose embedding is still there; and policies
-/// that an administrator adds may hide a document and not its embeddings. `seen` are known to be seen.
-fn vector_live(
-    scope: &Scope,
-    query: &str,
-    limit: usize,
-    visible: usize,
-    documents: Option<&[Id]>,
-    seen: &[Ranked],
-) -> Result<vector::Found> {
-    let mut seen: HashSet<Id> = seen.iter().map(|hit| hit.id).collect();
-    let mut asked = limit;
-    loop {
-        let mut found = vector::search(scope, query, asked, visible, documents)?;
-        let exhausted = found.hits.len() < asked;
-        let unknown: Vec<Id> = found.hits.iter().map(|hit| hit.id).filter(|id| !seen.contains(id)).collect();
-        if !unknown.is_empty() {
-            seen.extend(scope.visible(&unknown)?);
-        }
-        found.hits.retain(|hit| seen.contains(&hit.id));
-        if found.hits.len() >= limit || exhausted {
-            found.hits.truncate(limit);
-            return Ok(found);
-        }
-        asked *= 2;
-    }
+    Ok(RankedHits { order, keyword: keyword.unwrap_or_default(), vector: vector.unwrap_or_default() })
 }
 
 /// The fused hits with what is shown of them, best first: those that may still become one of the `k`.

@@ -11,7 +11,7 @@ pub(crate) const MAX_K: i32 = 1000;
 pub(crate) const MAX_QUERY_BYTES: usize = 64 * 1024;
 
 choices! {
-    /// Which arms are asked.
+    /// Which retrievers are asked.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(crate) enum Mode {
         Hybrid = "hybrid",
@@ -21,7 +21,7 @@ choices! {
 }
 
 choices! {
-    /// How the arms' lists become one.
+    /// How the retrievers' lists become one.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(crate) enum Fusion {
         /// Min–max normalised scores, weighted.
@@ -35,10 +35,10 @@ choices! {
 #[derive(Debug, Clone)]
 pub(crate) struct SearchOptions {
     pub(crate) fusion: Fusion,
-    /// Share of the keyword arm, 0 to 1.
+    /// Share of the keyword retriever, 0 to 1.
     pub(crate) keyword_weight: f64,
     pub(crate) rrf_k: f64,
-    /// Hits taken from each arm.
+    /// Hits taken from each retriever.
     pub(crate) candidates: usize,
     /// Least fused score.
     pub(crate) min_score: Option<f64>,

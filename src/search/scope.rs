@@ -78,11 +78,6 @@ impl Scope {
         self.domains.iter().filter(|d| everything || is_own(d)).collect()
     }
 
-    /// Whether there is an attached table among the domains.
-    pub(crate) fn has_attached(&self) -> bool {
-        self.domains.iter().any(|d| is_attached(d.id))
-    }
-
     /// Whether somebody who sees a domain may not see all of its rows: policies that an administrator has added.
     pub(crate) fn may_hide_rows(&self) -> bool {
         self.may_hide_rows

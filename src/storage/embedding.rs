@@ -192,7 +192,7 @@ pub(crate) fn count(domain: Id, model: &str) -> Result<i64> {
     Ok(count.unwrap_or(0))
 }
 
-/// A hit of the vector arm.
+/// A hit of the vector retriever.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct VectorHit {
     pub(crate) chunk: Id,

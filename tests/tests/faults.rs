@@ -191,7 +191,7 @@ fn settle(database: &Database<'_>, role: &str) {
     });
 }
 
-/// The tables, both arms and the ledger tell the same.
+/// The tables, both retrievers and the ledger tell the same.
 fn compare(session: &mut Session, ledger: &mut Ledger) {
     let failed = session.rows("SELECT uri, error FROM rag.document WHERE status <> 'done'");
     assert!(failed.is_empty(), "not done: {failed:?}");

@@ -42,7 +42,7 @@ fn owners_shown(session: &mut Session) -> Vec<String> {
     session.column("SELECT DISTINCT owner FROM rag.document ORDER BY 1")
 }
 
-/// Plain SQL, both arms, and rag_answer agree about whose documents the caller sees.
+/// Plain SQL, both retrievers, and rag_answer agree about whose documents the caller sees.
 #[track_caller]
 fn assert_sees(session: &mut Session, owners: &[&str]) {
     let mut owners = owners.to_vec();

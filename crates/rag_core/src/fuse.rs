@@ -1,6 +1,6 @@
 //! Merging ranked lists of different scorers into one.
 //!
-//! Which arms are asked, and how many hits each gives, is decided by the caller.
+//! Which retrievers are asked, and how many hits each gives, is decided by the caller.
 
 use std::collections::HashMap;
 

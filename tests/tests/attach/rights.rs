@@ -19,7 +19,7 @@ pub(super) fn owner_and_reader(database: &Database<'_>) -> (Session, Session, St
     (owner, reader, ann)
 }
 
-/// Chunks found by naming the collection, by each arm.
+/// Chunks found by naming the collection, by each retriever.
 fn found(session: &mut Session, owner: &str) -> Vec<String> {
     let mut all: Vec<Vec<String>> = ["keyword", "vector", "hybrid"]
         .iter()
@@ -30,7 +30,7 @@ fn found(session: &mut Session, owner: &str) -> Vec<String> {
         })
         .collect();
     let last = all.pop().unwrap();
-    assert!(all.iter().all(|found| *found == last), "the arms differ: {all:?} {last:?}");
+    assert!(all.iter().all(|found| *found == last), "the retrievers differ: {all:?} {last:?}");
     last
 }
 

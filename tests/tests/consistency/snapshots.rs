@@ -89,8 +89,8 @@ fn a_thousand_snapshots_agree_while_four_writers_change_and_merges_run() {
                         "SELECT chunk_id FROM rag_search('{WORD}', 1000, mode => 'vector') ORDER BY 1"
                     ));
                     session.run("COMMIT");
-                    assert_eq!(keyword, table, "reader {reader}: keyword arm");
-                    assert_eq!(vector, table, "reader {reader}: vector arm");
+                    assert_eq!(keyword, table, "reader {reader}: keyword retriever");
+                    assert_eq!(vector, table, "reader {reader}: vector retriever");
                     assert!(table.len() < 1000, "the corpus outgrew k");
                     assert_arms_agree(&mut session, "in one statement");
                     distinct.lock().unwrap().insert(table);

@@ -2,7 +2,7 @@
 
 use rag_tests::{Database, Session};
 
-/// Hits of searches by all arms, with everything that is told of them, but for the time that a stage took.
+/// Hits of searches by all retrievers, with everything that is told of them, but for the time that a stage took.
 fn found(session: &mut Session) -> Vec<Vec<Vec<Option<String>>>> {
     let filter = r#", filter => '{"kind": {"in": ["log", "secret"]}}'"#;
     let calls = ["keyword", "vector", "hybrid"].into_iter().flat_map(|mode| [(mode, ""), (mode, filter)]);

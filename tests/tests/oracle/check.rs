@@ -329,7 +329,7 @@ pub(crate) fn search(session: &mut Session, viewer: Viewer<'_>, random: &mut Ran
     if best.len() != k.min(eligible.len()) {
         return Err(wrong(format!("{} rows with k = {k}, of {} eligible", best.len(), eligible.len())));
     }
-    // What fusion makes of the arms' scores depends on how many each was asked for.
+    // What fusion makes of the retrievers' scores depends on how many each was asked for.
     if mode != "hybrid" && best[..] != all[..best.len()] {
         return Err(wrong(format!("with k = {k} others come first: {best:?}, not {all:?}")));
     }

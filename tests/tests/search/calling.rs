@@ -257,7 +257,7 @@ fn without_the_engine_keywords_still_answer_and_say_so() {
     });
     ann.notices();
     let rows = ann.rows("SELECT uri, vector_score, details FROM rag_search('espresso coffee', 8)");
-    assert_eq!(rows.len(), 1, "the keyword arm's hits: {rows:?}");
+    assert_eq!(rows.len(), 1, "the keyword retriever's hits: {rows:?}");
     assert_eq!((rows[0][0].as_deref(), &rows[0][1]), (Some("espresso"), &None));
     let details = rows[0][2].as_ref().unwrap().to_lowercase();
     assert!(details.contains("fallback") && details.contains("engine"), "{details}");

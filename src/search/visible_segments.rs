@@ -5,18 +5,44 @@
 //! is made anew of the chunks that they see, whose statistics are then theirs alone; that takes time with the number of
 //! rows, not of hits.
 
+use super::scope::Scope;
 use super::segment_cache;
 use crate::attach::{self, Access};
 use crate::error::{Error, Result};
 use crate::pg::elevation::elevated;
-use crate::pg::interrupts;
-use crate::storage::{Id, chunk, segment};
+use crate::pg::{interrupts, transaction};
+use crate::storage::segment::SegmentHeader;
+use crate::storage::{Id, chunk, is_attached, segment};
 use rag_bm25::Segment;
 use std::collections::HashSet;
 
+/// Chunks of a scope that the caller sees, with those deleted since the last merges where he sees all of a domain. Opens
+/// no segment.
+pub(super) fn count_chunks(scope: &Scope) -> Result<usize> {
+    let (attached, ordinary): (Vec<Id>, Vec<Id>) = scope.ids().into_iter().partition(|id| is_attached(*id));
+    let in_part = |domains: &[Id]| chunk::showable_of_domains(domains).map(|ids| ids.len());
+    let mut count = match scope.may_hide_rows() {
+        true => in_part(&ordinary)?,
+        false => entries(&transaction::attempt(|| segment::list(&ordinary))?),
+    };
+    for (domain, access) in attach::access(&attached)? {
+        count += match access {
+            Access::Closed => 0,
+            Access::Open | Access::ByRow if scope.may_hide_rows() => in_part(&[domain])?,
+            Access::Open => entries(&elevated(|| transaction::attempt(|| segment::list(&[domain])))?),
+            Access::ByRow => chunk::ids_of_domains(&[domain])?.len(),
+        };
+    }
+    Ok(count)
+}
+
+fn entries(headers: &[SegmentHeader]) -> usize {
+    headers.iter().map(|header| header.entries as usize).sum()
+}
+
 /// Segments of attached domains, as far as the caller sees them. He must have been found to see the domains.
 /// What is damaged is left out, and noted.
-pub(super) fn segments_of_attached(
+pub(super) fn of_attached(
     domains: &[Id],
     may_hide_rows: bool,
     damage: &mut Option<Error>,
@@ -25,7 +51,7 @@ pub(super) fn segments_of_attached(
     for (domain, access) in attach::access(domains)? {
         match access {
             Access::Closed => {}
-            Access::Open | Access::ByRow if may_hide_rows => open.extend(segments(&[domain], damage)?),
+            Access::Open | Access::ByRow if may_hide_rows => open.extend(of_domains(&[domain], damage)?),
             Access::Open => open.extend(all(&[domain], damage)?),
             Access::ByRow => {
                 let seen: HashSet<Id> = chunk::ids_of_domains(&[domain])?.into_iter().collect();
@@ -38,7 +64,7 @@ pub(super) fn segments_of_attached(
 
 /// Segments of the chunks that the caller sees, of any domains. He must have been found to see the domains.
 /// What is damaged is left out, and noted.
-pub(super) fn segments(domains: &[Id], damage: &mut Option<Error>) -> Result<Vec<Segment>> {
+pub(super) fn of_domains(domains: &[Id], damage: &mut Option<Error>) -> Result<Vec<Segment>> {
     if domains.is_empty() {
         return Ok(Vec::new());
     }
