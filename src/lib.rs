@@ -1,14 +1,16 @@
 //! Retrieval-augmented generation inside Postgres.
 //!
-//! Layers, imports pointing down: `api` → `answer`, `ingest` → `search` → `rights`, `engine`, `storage` → `pg`. See
-//! ARCHITECTURE.md.
+//! Layers, imports pointing down: `api` → `workers`, `answer` → `search` → `rights` → `attach` → `document` → `collection` →
+//! `ingest` → `engine`, `storage` → `pg`. See ARCHITECTURE.md.
 
 use pgrx::prelude::*;
 
 mod answer;
 mod api;
 mod attach;
+mod collection;
 mod config;
+mod document;
 mod engine;
 mod error;
 mod ingest;

@@ -1,7 +1,9 @@
 //! Changing a collection that has documents.
 
-use super::collection::{candidates, check_model, own_collection};
 use super::{call, options_of, required};
+use crate::collection::create::check_model;
+use crate::collection::name::candidates;
+use crate::collection::rights::own_collection;
 use crate::error::Result;
 use crate::ingest::process::collection_chunking;
 use crate::pg::{ErrorReport, elevation};

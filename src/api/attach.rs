@@ -2,6 +2,8 @@
 
 use super::{call, options_of, required};
 use crate::attach::{self, Visibility, Wishes};
+use crate::collection::create::{check_language, check_model};
+use crate::collection::name::checked_name;
 use crate::error::Error;
 use crate::pg::transition::Statement;
 use crate::pg::{ErrorReport, FunctionCallInfo, Oid, call_state, shared};
@@ -29,7 +31,7 @@ fn rag_attach(
         let options = options_of(options)?;
         let mut reader = OptionReader::new(&options, "rag_attach")?;
         let wishes = Wishes {
-            collection: collection.map(super::collection::checked_name).transpose()?,
+            collection: collection.map(checked_name).transpose()?,
             content: content.map(named).transpose()?,
             title,
             uri,
@@ -43,8 +45,8 @@ fn rag_attach(
             chunking: reader.object("chunking")?,
         };
         reader.finish()?;
-        super::collection::check_language(wishes.language)?;
-        super::collection::check_model(wishes.model)?;
+        check_language(wishes.language)?;
+        check_model(wishes.model)?;
         let collection = attach::attach(source, &wishes)?;
         shared::request_work_at_commit();
         Ok(uuid(collection))

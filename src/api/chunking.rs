@@ -1,8 +1,8 @@
 //! Previews of parsing and chunking: what ingestion would make of a document. Nothing is stored.
 
-use super::collection::check_language;
-use super::ingest::check_size;
 use super::{call, options_of, required};
+use crate::collection::create::check_language;
+use crate::document::store::check_size;
 use crate::engine;
 use crate::error::{Error, Result};
 use crate::pg::{ErrorReport, principal};

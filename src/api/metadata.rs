@@ -1,9 +1,10 @@
 //! Metadata: checking rules, trying them out, applying changed ones.
 
-use super::ingest::check_size;
 use super::{call, call_even_unloaded, options_of, required};
+use crate::collection::name;
+use crate::document::store::check_size;
 use crate::error::{Error, Result};
-use crate::ingest::{extract, target};
+use crate::ingest::extract;
 use crate::pg::{ErrorReport, elevation, interrupts, principal};
 use crate::rights;
 use crate::search::scope::Scope;
@@ -79,14 +80,14 @@ fn definition(mut rule: Value) -> Result<RuleDefinition> {
 }
 
 fn rules_of(collection: &str) -> Result<Vec<RuleDefinition>> {
-    let (owner, bare) = target::split_name(collection)?;
+    let (owner, bare) = name::split_name(collection)?;
     let candidates = collection::named(bare, owner)?;
-    match target::choose(&candidates, owner, collection)? {
+    match name::choose(&candidates, owner, collection)? {
         Some(found) => metadata::visible_rules(&found.owner, &found.name),
-        None if bare == target::DEFAULT_COLLECTION && owner.is_none() => {
+        None if bare == name::DEFAULT_COLLECTION && owner.is_none() => {
             metadata::visible_rules(&principal::current_owner()?, bare)
         }
-        None => Err(target::missing_among(&candidates, collection)),
+        None => Err(name::missing_among(&candidates, collection)),
     }
 }
 

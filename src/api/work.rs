@@ -2,11 +2,11 @@
 //!
 //! What is the caller's is decided here, as the caller; only then is it changed with the extension's rights.
 
-use super::collection::{candidates, own_collection};
 use super::{call, required};
+use crate::collection::name::{candidates, choose, split_name};
+use crate::collection::rights::own_collection;
 use crate::config;
 use crate::error::{Error, Result};
-use crate::ingest::target;
 use crate::pg::ErrorReport;
 use crate::pg::{elevation, interrupts, server, transaction};
 use crate::rights;
@@ -63,8 +63,8 @@ fn managed(name: &str) -> Result<Managed> {
         Ok(own) => return Ok(Managed::Collection(own.id)),
         Err(refused) => refused,
     };
-    let (owner, _) = target::split_name(name)?;
-    let Some(other) = target::choose(&visible, owner, name)? else { return Err(hinted(refused, name)) };
+    let (owner, _) = split_name(name)?;
+    let Some(other) = choose(&visible, owner, name)? else { return Err(hinted(refused, name)) };
     let domains = collection::domains_elsewhere(Some(other.id))?;
     if domains.is_empty() { Err(refused) } else { Ok(Managed::Domains(domains)) }
 }

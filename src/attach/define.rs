@@ -1,9 +1,10 @@
 //! Attaching a table to a collection of its own, and ending that.
 
 use super::origin;
+use crate::collection::create::new_collection;
+use crate::collection::name::split_name;
 use crate::error::{Error, Result, excerpt};
 use crate::ingest::process::collection_chunking;
-use crate::ingest::target::{self, new_collection};
 use crate::pg::{Oid, elevation, principal};
 use crate::storage::attachment::{self, Column, Definition};
 use crate::storage::relation::{self, Attribute, Relation};
@@ -95,7 +96,7 @@ pub(crate) fn detach(table: Oid, name: Option<&str>) -> Result<usize> {
     let relation = relation::relation(table)?.ok_or_else(|| no_table(table))?;
     require_owner(&relation)?;
     let attached = elevation::elevated(|| attachment::of_source(table))?;
-    let (owner, bare) = match name.map(target::split_name).transpose()? {
+    let (owner, bare) = match name.map(split_name).transpose()? {
         Some((owner, bare)) => (owner, Some(bare)),
         None => (None, None),
     };

@@ -6,8 +6,8 @@
 
 use super::origin;
 use crate::config;
+use crate::document::target;
 use crate::error::Result;
-use crate::ingest::target;
 use crate::pg::bounded_jsonb::BoundedJsonb;
 use crate::pg::{Oid, elevation, interrupts, principal, random};
 use crate::storage::attached_row::{self, KnownRow, NewRow, Refusal};

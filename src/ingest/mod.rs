@@ -2,4 +2,3 @@
 
 pub(crate) mod extract;
 pub(crate) mod process;
-pub(crate) mod target;

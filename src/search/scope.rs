@@ -1,9 +1,9 @@
 //! Where a search looks: the domains behind a collection's name, or all that are the caller's.
 
 use crate::attach::Named;
+use crate::collection::name::{DEFAULT_COLLECTION, choose, missing_among, split_name};
 use crate::config;
 use crate::error::Result;
-use crate::ingest::target::{DEFAULT_COLLECTION, choose, missing_among, split_name};
 use crate::pg::{principal, server};
 use crate::rights;
 use crate::storage::collection::{self, VisibleDomain};

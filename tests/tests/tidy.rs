@@ -11,17 +11,34 @@ use std::path::{Path, PathBuf};
 const LONGEST_FILE: usize = 500;
 
 /// Who may use whom inside the extension; a layer may always use itself, `config` and `error`.
-const LAYERS: [(&str, &[&str]); 10] = [
+const LAYERS: [(&str, &[&str]); 12] = [
     ("pg", &[]),
     ("storage", &["pg"]),
     ("engine", &["pg"]),
     ("ingest", &["engine", "storage", "pg"]),
-    ("attach", &["ingest", "storage", "pg"]),
+    ("collection", &["ingest", "engine", "storage", "pg"]),
+    ("document", &["collection", "ingest", "engine", "storage", "pg"]),
+    ("attach", &["document", "collection", "ingest", "storage", "pg"]),
     ("rights", &["attach", "storage", "pg"]),
-    ("search", &["rights", "attach", "ingest", "engine", "storage", "pg"]),
+    ("search", &["rights", "attach", "collection", "ingest", "engine", "storage", "pg"]),
     ("answer", &["search", "engine", "storage", "pg"]),
     ("workers", &["attach", "search", "ingest", "engine", "storage", "pg"]),
-    ("api", &["workers", "rights", "attach", "answer", "search", "ingest", "engine", "storage", "pg"]),
+    (
+        "api",
+        &[
+            "workers",
+            "answer",
+            "search",
+            "rights",
+            "attach",
+            "document",
+            "collection",
+            "ingest",
+            "engine",
+            "storage",
+            "pg",
+        ],
+    ),
 ];
 
 /// Which crates of the workspace each pure crate may know.
@@ -182,6 +199,31 @@ fn imports_point_down() {
         }
     }
     assert_none("an import points up", findings);
+}
+
+#[test]
+fn the_layers_are_drawn_as_they_are_checked() {
+    let drawing: Vec<String> = read(Path::new("src/lib.rs"))
+        .lines()
+        .take_while(|line| line.starts_with("//!"))
+        .flat_map(|line| {
+            Regex::new(r"`(\w+)`").unwrap().captures_iter(line).map(|c| c[1].to_owned()).collect::<Vec<_>>()
+        })
+        .collect();
+    let checked: Vec<&str> = LAYERS.iter().rev().map(|(layer, _)| *layer).collect();
+    assert_eq!(drawing, checked, "src/lib.rs");
+    let folders: Vec<String> = std::fs::read_dir(repository().join("src"))
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|folder| folder != "bin")
+        .collect();
+    let architecture = read(Path::new("ARCHITECTURE.md"));
+    for folder in folders {
+        assert!(checked.contains(&folder.as_str()), "src/{folder} is no layer");
+        assert!(architecture.contains(&format!("`src/{folder}/`")), "ARCHITECTURE.md has no `src/{folder}/`");
+    }
 }
 
 #[test]

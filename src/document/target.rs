@@ -1,14 +1,12 @@
 //! Where a document goes: from a collection's name and an owner to a domain, under the caller's rights.
 
-use crate::config;
+use crate::collection::create::new_collection;
+use crate::collection::name::{DEFAULT_COLLECTION, choose, missing, missing_among, split_name};
 use crate::error::{Error, Result, excerpt};
-use crate::pg::{elevation, principal, random, server};
+use crate::pg::{elevation, principal, server};
 use crate::storage::collection::{self, Collection};
 use crate::storage::{Id, is_attached};
 use pgrx::PgSqlErrorCode;
-
-/// The one collection that is made by itself.
-pub(crate) const DEFAULT_COLLECTION: &str = "default";
 
 /// Where a document goes, in the words of `rag.document`.
 #[derive(Debug, Clone)]
@@ -74,73 +72,6 @@ fn resolve_for_other(bare: &str, qualifier: Option<&str>, owner: &str) -> Result
     }
 }
 
-/// 42704, the same for what does not exist and for what the caller may not see.
-pub(crate) fn missing(name: &str) -> Error {
-    Error::missing(format!("collection \"{}\" does not exist", excerpt(name)))
-        .hint("SELECT rag_create_collection(name) creates one; another owner's is written OWNER/NAME.")
-}
-
-/// [`missing`], for a bare name that means none of the candidates: they are what others have granted, which the
-/// caller may see, and how he writes them.
-pub(crate) fn missing_among(candidates: &[Collection], name: &str) -> Error {
-    let mut granted: Vec<&Collection> = candidates.iter().collect();
-    granted.sort_by(|a, b| a.owner.cmp(&b.owner));
-    let Some(first) = granted.first() else { return missing(name) };
-    let ways: Vec<String> =
-        granted.iter().take(NAMED_IN_HINT).map(|c| format!("\"{}/{}\"", c.owner, c.name)).collect();
-    let quoted = |text: &str| text.replace('\'', "''");
-    missing(name).hint(format!(
-        "Another owner's collection is written {}; SELECT rag_accept('{}', '{}') lets its bare name mean it.",
-        ways.join(" or "),
-        quoted(&first.owner),
-        quoted(&first.name)
-    ))
-}
-
-/// Most collections that a hint names.
-const NAMED_IN_HINT: usize = 3;
-
-/// `OWNER/NAME` or `NAME`.
-pub(crate) fn split_name(name: &str) -> Result<(Option<&str>, &str)> {
-    match name.rsplit_once('/') {
-        Some((owner, bare)) if !owner.is_empty() && !bare.is_empty() => Ok((Some(owner), bare)),
-        Some(_) => Err(Error::invalid(format!("invalid collection name \"{}\"", excerpt(name)))
-            .hint("A collection is written NAME, or OWNER/NAME for another owner's.")),
-        None if name.is_empty() => Err(Error::invalid("collection name must not be empty")),
-        None => Ok((None, name)),
-    }
-}
-
-/// The collection among those of one name that is meant by it: with an owner, any that the caller may see; by the bare
-/// name his own, else one that he has accepted. What others only grant never has a bare name: it would change what the
-/// name means, or make it ambiguous.
-pub(crate) fn choose<'a>(
-    candidates: &'a [Collection],
-    owner: Option<&str>,
-    name: &str,
-) -> Result<Option<&'a Collection>> {
-    let me = principal::current_owner().ok();
-    let rank = |c: &Collection| match c {
-        c if c.is_own && Some(&c.owner) == me.as_ref() => Some(0),
-        c if c.is_own => Some(1),
-        // Everyone has a default of his own.
-        c if c.is_accepted && c.name != DEFAULT_COLLECTION => Some(2),
-        _ => owner.map(|_| 3),
-    };
-    let mut ranked: Vec<_> = candidates.iter().filter_map(|c| Some((rank(c)?, c))).collect();
-    ranked.sort_by_key(|(rank, c)| (*rank, c.id));
-    match &ranked[..] {
-        [] => Ok(None),
-        [(one, first), (other, second), ..] if one == other => Err(Error::new(
-            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            format!("collection \"{}\" is ambiguous", excerpt(name)),
-        )
-        .detail(format!("It may be {}/{} or {}/{}.", first.owner, first.name, second.owner, second.name))
-        .hint("Write OWNER/NAME.")),
-        [(_, first), ..] => Ok(Some(first)),
-    }
-}
-
 fn domain_of(chosen: &Collection, owner: &str) -> Result<Target> {
     if is_attached(chosen.id) {
         return Err(Error::new(
@@ -189,28 +120,4 @@ pub(crate) fn check_uri(collection: &str, owner: &str, uri: &str) -> Result<()> 
     Err(Error::limit(format!("uri has {} bytes, but the limit is {limit}", uri.len()))
         .detail(format!("Collection, owner and uri have at most {MOST_KEY_BYTES} bytes together."))
         .hint("Shorten it, for example to a hash, and keep the whole in metadata."))
-}
-
-/// A collection that is not stored yet.
-pub(crate) fn new_collection(
-    name: &str,
-    owner: &str,
-    model: Option<&str>,
-    language: &str,
-    shared: bool,
-    options: serde_json::Value,
-) -> Result<Collection> {
-    Ok(Collection {
-        id: Id::from_be_bytes(random::new_id()?),
-        name: name.to_owned(),
-        owner: owner.to_owned(),
-        model: model.map_or_else(config::embedding_model, str::to_owned),
-        language: language.to_owned(),
-        shared,
-        options,
-        is_own: true,
-        is_accepted: false,
-        is_writable: true,
-        next_model: None,
-    })
 }
