@@ -22,13 +22,16 @@ mod work;
 use crate::error::{Error, Result};
 use crate::pg::elevation::with_safe_search_path;
 use crate::pg::{ErrorReport, call_cache, server, shared};
+use crate::storage::installed;
 use pgrx::JsonB;
 
 /// Runs a function's body under a search path of our own, and gives errors the form that SQL gets. 55000 where the library
-/// is not preloaded: nothing would be ingested, and half of an answer looks like a whole one.
+/// is not preloaded: nothing would be ingested, and half of an answer looks like a whole one. 55000 where it is of another
+/// version than the tables, too.
 fn call<T>(body: impl FnOnce() -> Result<T>) -> std::result::Result<T, ErrorReport> {
     call_even_unloaded(|| {
         shared::require()?;
+        installed::require_version()?;
         body()
     })
 }

@@ -73,6 +73,12 @@ impl SnapshotKey {
     }
 }
 
+/// Grows with what the catalogs tell of changes: of roles, memberships, privileges and definitions of relations.
+pub(crate) fn catalog_changes() -> u64 {
+    register_callbacks();
+    CATALOG_CHANGES.get()
+}
+
 fn register_callbacks() {
     if CALLBACKS_REGISTERED.replace(true) {
         return;

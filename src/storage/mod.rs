@@ -14,6 +14,7 @@ pub(crate) mod document;
 pub(crate) mod dropped;
 pub(crate) mod embedding;
 pub(crate) mod gateway;
+pub(crate) mod installed;
 pub(crate) mod job;
 pub(crate) mod metadata;
 pub(crate) mod model_change;
@@ -50,16 +51,6 @@ pub(crate) fn uuids(ids: impl IntoIterator<Item = Id>) -> UuidArray {
 /// An id from SQL.
 pub(crate) fn id(uuid: Uuid) -> Id {
     Id::from_be_bytes(*uuid.as_bytes())
-}
-
-/// Whether the extension's tables exist in this database.
-pub(crate) fn is_installed() -> crate::error::Result<bool> {
-    let found = crate::pg::spi::read_snapshot_one(
-        "SELECT true FROM pg_catalog.pg_extension WHERE extname = 'rag_ext'",
-        vec![],
-        |row| row.require::<bool>(1),
-    )?;
-    Ok(found.unwrap_or(false))
 }
 
 /// Whether a subscription writes the extension's tables: then jobs and what comes of them are another server's, and

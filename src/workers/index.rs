@@ -3,7 +3,7 @@
 use crate::config;
 use crate::error::Result;
 use crate::pg::{shared, utility, worker};
-use crate::storage::{self, vector_index};
+use crate::storage::{installed, vector_index};
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
 worker::worker_entry! {
@@ -22,7 +22,7 @@ fn run(database: u32) {
         Ok(()) => shared::worker_idle(None),
         // Somebody uses the table alone, or the extension is gone: it is looked at again.
         Err(error) if error.code == PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE => {}
-        Err(_) if matches!(worker::transaction(storage::is_installed), Ok(false)) => {
+        Err(_) if matches!(worker::transaction(installed::is_installed), Ok(false)) => {
             shared::worker_idle(None)
         }
         Err(error) => worker::log(
@@ -35,7 +35,7 @@ fn run(database: u32) {
 }
 
 fn build_all() -> Result<()> {
-    while !worker::should_stop() && worker::transaction(storage::is_installed)? {
+    while !worker::should_stop() && worker::transaction(installed::is_installed)? {
         let missing = worker::transaction(|| vector_index::missing(config::exact_search_limit()))?;
         let Some(missing) = missing else { break };
         worker::set_activity("rag_ext: building a vector index");

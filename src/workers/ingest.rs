@@ -16,6 +16,7 @@ use crate::ingest::process::{self, ProcessedDocument};
 use crate::pg::{interrupts, server, shared, worker};
 use crate::storage::collection::Collection;
 use crate::storage::document::{StoredDocument, VersionLock};
+use crate::storage::installed::{self, Installed};
 use crate::storage::job::{Claim, Pause};
 use crate::storage::{self, Id, attachment, collection, document, job, model_change};
 use pgrx::PgSqlErrorCode as Code;
@@ -71,34 +72,45 @@ fn run(database: u32) {
     if !worker::connect(c"rag_ext ingest", database) {
         return;
     }
-    match worker::transaction(storage::is_installed) {
-        Ok(true) => {}
-        Ok(false) => return shared::worker_found_no_extension(),
-        Err(error) => return report("cannot look for the extension", &error),
-    }
-    match worker::transaction(storage::is_replicated) {
-        Ok(false) => {}
-        // Looked at again with each nap of the launcher.
-        Ok(true) => return shared::worker_idle(None),
-        Err(error) => return report("cannot look for subscriptions", &error),
+    if !may_work() {
+        return;
     }
     if let Err(error) = work_until_idle() {
         // Without a reason of a document's own: the database's trouble. The launcher tries again later. Where the
         // extension was dropped meanwhile, there is none.
-        return match worker::transaction(storage::is_installed) {
+        return match worker::transaction(installed::is_installed) {
             Ok(false) => shared::worker_found_no_extension(),
             _ if error.is_about_a_lock() => shared::worker_idle(Some(later(LOCKED_DELAY))),
             _ => report("ingestion stopped", &error),
         };
     }
-    let due = match unless_locked(worker::transaction(|| {
-        if storage::is_replicated()? { Ok(None) } else { seconds_until_due() }
-    })) {
+    // What ended the work may be that it is no longer ours.
+    if !may_work() {
+        return;
+    }
+    let due = match unless_locked(worker::transaction(seconds_until_due)) {
         Ok(Some(due)) => due.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.1, 1e6))),
         Ok(None) => Some(LOCKED_DELAY),
         Err(_) => None,
     };
     shared::worker_idle(due.map(later));
+}
+
+/// Whether this database's documents are ours to process. Where they are not, the worker has left, and said why.
+fn may_work() -> bool {
+    match worker::transaction(|| Ok((installed::installed()?, storage::is_replicated()?))) {
+        Ok((Installed::Yes, false)) => return true,
+        // Looked at again with each nap of the launcher.
+        Ok((Installed::Yes, true)) => shared::worker_idle(None),
+        Ok((Installed::No, _)) => shared::worker_found_no_extension(),
+        Ok((Installed::Other(version), _)) => {
+            report("nothing is ingested", &installed::other_version(&version));
+            // Looked at again as seldom.
+            shared::worker_found_no_extension();
+        }
+        Err(error) => report("cannot look for the extension", &error),
+    }
+    false
 }
 
 fn later(delay: Duration) -> i64 {
@@ -127,8 +139,8 @@ fn work_until_idle() -> Result<()> {
     while !worker::should_stop() {
         worker::reload_configuration();
         shared::look_for_work();
-        // A subscription may have come meanwhile. What is at hand is another server's now.
-        if worker::transaction(storage::is_replicated)? {
+        // A subscription may have come meanwhile: what is at hand is another server's now. Or the extension is another.
+        if worker::transaction(|| Ok(storage::is_replicated()? || !installed::is_installed()?))? {
             return Ok(());
         }
         if work.once()? {

@@ -234,3 +234,35 @@ fn the_schema_keeps_its_name_and_everything_is_indexed_anew_under_load() {
     ann.settle();
     assert_eq!(ann.column("SELECT DISTINCT status FROM rag.document"), ["done"]);
 }
+
+#[test]
+fn tables_of_another_version_than_the_librarys_are_left_alone() {
+    let cluster = Cluster::builder("versions").start();
+    let database = cluster.database("versions");
+    let mut session = database.admin();
+    session.ingest("A note from before.", "before");
+    let version =
+        |version: &str| format!("UPDATE pg_extension SET extversion = '{version}' WHERE extname = 'rag_ext'");
+    let current = session.value("SELECT extversion FROM pg_extension WHERE extname = 'rag_ext'");
+    session.run(&version("0.0.9"));
+    // As after an update of the package: sessions and workers are new.
+    let mut session = database.admin();
+    for sql in
+        ["SELECT * FROM rag_search('note')", "SELECT rag_answer('Which note?')", "SELECT rag_ingest('x')"]
+    {
+        let refused = session.refuses("55000", sql);
+        assert!(
+            refused.message.contains("0.0.9") && refused.hint.contains("ALTER EXTENSION rag_ext UPDATE"),
+            "{refused}"
+        );
+    }
+    session.run("INSERT INTO rag.document (uri, content) VALUES ('after', 'A note from after.')");
+    wait_until("a worker has said so", LIMIT, || {
+        cluster.log().contains("nothing is ingested: rag_ext is of version 0.0.9")
+    });
+    assert_eq!(session.value("SELECT status FROM rag.document WHERE uri = 'after'"), "pending");
+    session.run(&version(&current));
+    session.run("SELECT rag.wake_workers()");
+    session.settle();
+    assert_eq!(session.count("SELECT count(*) FROM rag_search('note')"), 2);
+}
