@@ -3,7 +3,8 @@
 use crate::error::{Error, Result};
 use crate::storage::Id;
 use rag_core::fuse::Ranked;
-use std::collections::{HashMap, HashSet};
+use rag_core::top_up::top_up;
+use std::collections::HashSet;
 
 /// Documents that a filter lets through, with their chunks. A retriever ranks these alone, so that a filter takes
 /// nothing from the best hits.
@@ -41,67 +42,7 @@ pub(crate) trait Retriever {
 pub(crate) fn retrieve(
     retriever: &mut impl Retriever,
     limit: usize,
-    mut visible: impl FnMut(&[Id]) -> Result<HashSet<Id>>,
+    visible: impl FnMut(&[Id]) -> Result<HashSet<Id>>,
 ) -> Result<Vec<Ranked>> {
-    let mut known: HashMap<Id, bool> = HashMap::new();
-    let mut asked = limit;
-    loop {
-        let mut hits = retriever.rank(asked)?;
-        let is_all = hits.len() < asked;
-        let unknown: Vec<Id> = hits.iter().map(|hit| hit.id).filter(|id| !known.contains_key(id)).collect();
-        if !unknown.is_empty() {
-            let shown = visible(&unknown)?;
-            known.extend(unknown.into_iter().map(|id| (id, shown.contains(&id))));
-        }
-        hits.retain(|hit| known[&hit.id]);
-        if hits.len() >= limit || is_all {
-            hits.truncate(limit);
-            return Ok(hits);
-        }
-        asked = asked.saturating_mul(2);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Ten chunks, the lower id the better.
-    struct Ten {
-        asked: Vec<usize>,
-    }
-
-    impl Retriever for Ten {
-        const NAME: &'static str = "ten";
-
-        fn rank(&mut self, limit: usize) -> Result<Vec<Ranked>> {
-            self.asked.push(limit);
-            Ok((0..10).take(limit).map(|id| Ranked { id, score: 1.0 / (id + 1) as f32 }).collect())
-        }
-
-        fn ranked(&self) -> usize {
-            10
-        }
-    }
-
-    fn check(limit: usize, hidden: std::ops::Range<Id>, expected: &[Id], asked: &[usize]) {
-        let (mut ten, mut looked_at) = (Ten { asked: Vec::new() }, Vec::new());
-        let hits = retrieve(&mut ten, limit, |ids| {
-            looked_at.extend_from_slice(ids);
-            Ok(ids.iter().copied().filter(|id| !hidden.contains(id)).collect())
-        });
-        let ids: Vec<Id> = hits.unwrap_or_default().iter().map(|hit| hit.id).collect();
-        assert_eq!((ids.as_slice(), ten.asked.as_slice()), (expected, asked));
-        let distinct: HashSet<Id> = looked_at.iter().copied().collect();
-        assert_eq!(distinct.len(), looked_at.len(), "asked twice: {looked_at:?}");
-    }
-
-    #[test]
-    fn what_is_hidden_is_made_up_for_as_far_as_there_is_more() {
-        check(3, 0..0, &[0, 1, 2], &[3]);
-        check(3, 0..2, &[2, 3, 4], &[3, 6]);
-        check(3, 1..8, &[0, 8, 9], &[3, 6, 12]);
-        check(3, 0..10, &[], &[3, 6, 12]);
-        check(20, 4..6, &[0, 1, 2, 3, 6, 7, 8, 9], &[20]);
-    }
+    top_up(limit, |limit| retriever.rank(limit), visible)
 }
