@@ -10,7 +10,7 @@
 SHELL := bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo up down psql install build models deps test test-all smoke soak check fmt clippy lint tidy bench bench-parse bench-quality fuzz clean distclean
+.PHONY: help demo up down psql install build models deps test test-all smoke soak mutate check fmt clippy lint tidy bench bench-parse bench-quality fuzz clean distclean
 .SILENT:
 
 help: ## list the targets
@@ -56,6 +56,9 @@ smoke: deps models ## a smoke test on the oldest and the newest Postgres (MAJORS
 
 soak: all-models install ## the random suites for hours: a table of what was run (SOAK_…: see scripts/soak.sh)
 	scripts/soak.sh
+
+mutate: all-models install ## break the code in twenty ways, and see which tests notice (see tests/mutations.tsv)
+	scripts/mutate.sh
 
 check: fmt clippy lint tidy ## formatting, lints, layout rules and the crates' tests
 	scripts/fetch-models.sh --all
