@@ -243,6 +243,22 @@ fn every_file_says_what_it_is_for_and_stays_readable() {
 }
 
 #[test]
+fn mutations_fit_the_code() {
+    let mut findings = Vec::new();
+    for row in read(Path::new("tests/mutations.tsv")).lines() {
+        let cells: Vec<&str> = row.split('\t').collect();
+        let [name, file, from, to, _] = cells[..] else {
+            findings.push(format!("five cells are wanted: {row}"));
+            continue;
+        };
+        if from == to || read(Path::new(file)).matches(from).count() != 1 {
+            findings.push(format!("{name}: {file} does not have this once: {from}"));
+        }
+    }
+    assert_none("tests/mutations.tsv", findings);
+}
+
+#[test]
 fn no_file_is_a_drawer() {
     let drawers = ["utils", "util", "helpers", "helper", "common", "types", "manager", "misc"];
     let in_the_way = |path: &PathBuf| {

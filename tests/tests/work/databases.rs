@@ -236,7 +236,7 @@ fn the_schema_keeps_its_name_and_everything_is_indexed_anew_under_load() {
 }
 
 #[test]
-fn tables_of_another_version_than_the_librarys_are_left_alone() {
+fn tables_of_another_version_are_left_alone() {
     let cluster = Cluster::builder("versions").start();
     let database = cluster.database("versions");
     let mut session = database.admin();
