@@ -41,7 +41,7 @@ while IFS=$'\t' read -r name file from to tests; do
     die "stands there $count times: $from\n" if $count != 1;
     s/\Q$from\E/$to/' "$ROOT/$file" || die "$name: tests/mutations.tsv does not fit $file"
   # shellcheck disable=SC2086  # kind, name and filter
-  if run_tests $tests >"$log" 2>&1; then
+  if run_tests $tests </dev/null >"$log" 2>&1; then
     outcome=SURVIVED
   elif grep -q '^test result: FAILED' "$log"; then
     outcome=killed

@@ -1,5 +1,8 @@
 -- Who may do what: nobody anything, until rag_enable.
 
+-- A view keeps the functions and operators that it found when it was made: none of a schema that somebody else may write to.
+SET LOCAL search_path = pg_catalog, pg_temp;
+
 CREATE FUNCTION rag.require_superuser(what text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
@@ -125,33 +128,34 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION rag.set_rights(text, text) IS 'What rag_enable and rag_disable do.';
 
+-- The mark of a role that is enabled: it may execute rag.principals().
 CREATE FUNCTION rag.renew_rights() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    member regprocedure;
-    enabled record;
+    enabled jsonb;
+    item record;
 BEGIN
+    SELECT jsonb_object_agg(CASE WHEN u.grantee = 0 THEN 'public' ELSE r.rolname END,
+                            CASE WHEN EXISTS (SELECT FROM pg_attribute c, aclexplode(c.attacl) g
+                                              WHERE c.attrelid = 'rag.document'::regclass AND g.grantee = u.grantee
+                                                AND g.privilege_type = 'INSERT')
+                                 THEN 'write' ELSE 'read' END)
+    INTO enabled
+    FROM pg_proc p CROSS JOIN aclexplode(p.proacl) u LEFT JOIN pg_roles r ON r.oid = u.grantee
+    WHERE p.oid = 'rag.principals()'::regprocedure AND u.grantee <> p.proowner AND (u.grantee = 0 OR r.oid IS NOT NULL);
     -- What everybody may execute by default.
-    FOR member IN
-        SELECT d.objid::regprocedure FROM pg_depend d
+    FOR item IN
+        SELECT d.objid::regprocedure AS name FROM pg_depend d
         JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
         WHERE e.extname = 'rag_ext' AND d.classid = 'pg_proc'::regclass
     LOOP
-        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', member);
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', item.name);
     END LOOP;
-    FOR enabled IN
-        SELECT u.grantee, EXISTS (
-                   SELECT FROM pg_attribute c, aclexplode(c.attacl) g
-                   WHERE c.attrelid = 'rag.document'::regclass AND g.grantee = u.grantee
-                     AND g.privilege_type = 'INSERT') AS may_write
-        FROM pg_namespace n, aclexplode(n.nspacl) u
-        WHERE n.nspname = 'rag' AND u.privilege_type = 'USAGE' AND u.grantee <> n.nspowner
-    LOOP
-        PERFORM rag.set_rights(coalesce((SELECT r.rolname FROM pg_roles r WHERE r.oid = enabled.grantee), 'public'),
-                               CASE WHEN enabled.may_write THEN 'write' ELSE 'read' END);
+    FOR item IN SELECT * FROM jsonb_each_text(enabled) LOOP
+        PERFORM rag.set_rights(item.key, item.value);
     END LOOP;
 END $$;
 COMMENT ON FUNCTION rag.renew_rights() IS
-    'Gives each role that is enabled what its access has now, and nobody else anything. Creation and upgrades end with it.';
+    'Gives each role that is enabled what its access has now, and nobody else anything. Creation ends with it. An upgrade is followed by it, and does not call it: what an extension''s own script grants, pg_dump leaves out.';
 
 SELECT rag.renew_rights();
 

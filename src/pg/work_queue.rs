@@ -155,6 +155,10 @@ impl WorkQueue {
                 if !asked || workers >= limits.per_database {
                     continue;
                 }
+                // The spare one takes no last place.
+                if workers + 1 == limits.per_database && self.is_full(limits.in_all.saturating_sub(1)) {
+                    continue;
+                }
                 let busy_since = self.busy_since(database.oid).unwrap_or(now);
                 if busy_since + BUSY > now {
                     until = until.min(busy_since + BUSY);

@@ -117,7 +117,7 @@ pub(crate) fn finish_extraction(domain: Id, document: Id, version: i64) -> Resul
     spi::run(
         "UPDATE rag.job SET state = 'done', finished_at = clock_timestamp(), embedded = 0,
                 sqlstate = NULL, error = NULL, worker_pid = NULL, worker_start = NULL
-         WHERE domain_id = $1 AND document_id = $2 AND version = $3 AND state = 'running'",
+         WHERE domain_id = $1 AND document_id = $2 AND version = $3 AND state = 'running' AND kind = 'extract'",
         vec![uuid(domain).into(), uuid(document).into(), version.into()],
     )
 }

@@ -103,10 +103,9 @@ fn may_work() -> bool {
         // Looked at again with each nap of the launcher.
         Ok((Installed::Yes, true)) => shared::worker_idle(None),
         Ok((Installed::No, _)) => shared::worker_found_no_extension(),
+        // As after any failure it is looked at again, and ever more seldom.
         Ok((Installed::Other(version), _)) => {
-            report("nothing is ingested", &installed::other_version(&version));
-            // Looked at again as seldom.
-            shared::worker_found_no_extension();
+            report("nothing is ingested", &installed::other_version(&version))
         }
         Err(error) => report("cannot look for the extension", &error),
     }
@@ -136,7 +135,7 @@ fn work_until_idle() -> Result<()> {
     };
     let mut idle_since: Option<Instant> = None;
     work.reclaim_orphans()?;
-    while !worker::should_stop() {
+    while !worker::should_stop() && config::ingest_workers() > 0 {
         worker::reload_configuration();
         shared::look_for_work();
         // A subscription may have come meanwhile: what is at hand is another server's now. Or the extension is another.

@@ -380,3 +380,25 @@ fn a_worker_is_spare_while_the_others_are_at_work() {
     scene.leave_idle(first);
     assert!(!scene.queue.is_spare(third, 2) && !scene.queue.is_full(LIMITS.in_all));
 }
+
+#[test]
+fn the_spare_worker_takes_no_last_place_and_there_is_one() {
+    let (mut scene, [first, second, third]) = three_workers();
+    let limits = Limits { per_database: 4, ..LIMITS };
+    scene.request(7);
+    assert!(
+        matches!(scene.queue.next(scene.now, limits, &mut |_| {}), Next::Wait { .. }),
+        "it would be the last place"
+    );
+    // Two have nothing to do: the first to look leaves, the other is kept.
+    for idle in [second, third] {
+        scene.queue.look(idle);
+        assert!(scene.queue.pause(idle));
+    }
+    scene.queue.resume(second, scene.now);
+    assert!(!scene.queue.is_spare(second, 1));
+    scene.leave_idle(second);
+    scene.queue.resume(third, scene.now);
+    assert!(scene.queue.is_spare(third, 1));
+    assert!(!scene.queue.is_spare(first, 2));
+}

@@ -186,10 +186,11 @@ impl Scheduler {
     /// Runs the next batch, if one may start now; says whether it did.
     fn run_next<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
         let interactive = state.running < self.workers;
-        let bulk = match (interactive && state.bulk_running < self.bulk_workers, state.spare_running) {
-            (true, _) => Bulk::Open,
-            (false, false) => Bulk::Spare,
-            (false, true) => Bulk::Closed,
+        let is_bulk_full = state.bulk_running >= self.bulk_workers;
+        let bulk = match is_bulk_full {
+            false if interactive => Bulk::Open,
+            true if !state.spare_running => Bulk::Spare,
+            _ => Bulk::Closed,
         };
         let budget = Budget { padded_tokens: self.batch_tokens, rows: BATCH_ROWS, interactive, bulk };
         let Some(batch) = state.take_batch(budget) else { return (state, false) };
@@ -230,8 +231,11 @@ impl State {
     fn leave(&mut self, place: RunPlace, batch: &Batch) {
         match place {
             RunPlace::Interactive => self.running -= 1,
-            RunPlace::Bulk => (self.running, self.bulk_running) = (self.running - 1, self.bulk_running - 1),
-            RunPlace::Spare => self.spare_running = false,
+            // The one in the spare place takes the regular one: so nobody has both.
+            RunPlace::Bulk | RunPlace::Spare if self.spare_running => self.spare_running = false,
+            RunPlace::Bulk | RunPlace::Spare => {
+                (self.running, self.bulk_running) = (self.running - 1, self.bulk_running - 1);
+            }
         }
         if batch.lane == Lane::Bulk {
             for part in &batch.parts {

@@ -27,6 +27,7 @@ pub(crate) enum Next {
 /// How many workers there may be, and how often databases are looked at without a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
+    /// One of them is the spare one: see [`super::WorkQueue::is_spare`].
     pub(crate) per_database: usize,
     pub(crate) in_all: usize,
     pub(crate) nap: i64,

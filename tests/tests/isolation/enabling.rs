@@ -135,3 +135,23 @@ fn what_an_upgrade_adds_is_nobodys_until_it_is_allowed() {
     assert_eq!(granted(&database, &reader), before[1]);
     admin.run("ALTER EXTENSION rag_ext DROP FUNCTION rag.added(); DROP FUNCTION rag.added()");
 }
+
+/// A view keeps the functions that were found when it was made, and a superuser reads this one.
+#[test]
+fn functions_of_others_that_were_there_first_are_not_taken() {
+    let database = Database::new("there_first");
+    let name = format!("{}_second", database.name());
+    let mut postgres = database.cluster().connect("postgres", "postgres");
+    postgres.run(&format!("CREATE DATABASE {name}"));
+    let mut admin = database.cluster().connect("postgres", &name);
+    admin.run(
+        "CREATE FUNCTION public.quote_ident(name) RETURNS text LANGUAGE plpgsql
+         AS $$ BEGIN RAISE EXCEPTION 'somebody else''s code'; END $$;
+         CREATE EXTENSION rag_ext CASCADE",
+    );
+    admin.run(&format!("SELECT rag_enable('{}')", database.role("ann")));
+    let users = "SELECT count(*) FROM pg_depend WHERE refobjid = 'public.quote_ident(name)'::regprocedure";
+    assert_eq!(admin.count(users), 0);
+    drop(admin);
+    postgres.run(&format!("DROP DATABASE {name} WITH (FORCE)"));
+}

@@ -262,7 +262,6 @@ fn tables_of_another_version_are_left_alone() {
     });
     assert_eq!(session.value("SELECT status FROM rag.document WHERE uri = 'after'"), "pending");
     session.run(&version(&current));
-    session.run("SELECT rag.wake_workers()");
     session.settle();
     assert_eq!(session.count("SELECT count(*) FROM rag_search('note')"), 2);
 }
