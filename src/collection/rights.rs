@@ -6,15 +6,23 @@ use crate::pg::{elevation, principal, server};
 use crate::storage::collection::{self, Collection};
 use crate::storage::is_attached;
 use pgrx::PgSqlErrorCode;
+use rag_core::choices;
+use rag_core::option::Choice;
+
+choices! {
+    /// What others may do with a collection.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Privilege {
+        Read = "read",
+        Write = "write",
+    }
+}
 
 /// Gives, or takes back, a privilege on a collection of the caller's.
 ///
 /// 42704: no such collection or role. 42501: not his, or public and he is no superuser. 22023: bad principal or privilege.
 pub(crate) fn set_grant(name: &str, principal_name: &str, privilege: &str, granted: bool) -> Result<()> {
-    if !matches!(privilege, "read" | "write") {
-        return Err(Error::invalid(format!("invalid privilege \"{}\"", excerpt(privilege)))
-            .hint("A privilege is read or write."));
-    }
+    let privilege = Privilege::parse(privilege, "privilege")?.name();
     if principal::Principal::parse(principal_name).is_none() {
         principal::existing_role(principal_name)?;
     }

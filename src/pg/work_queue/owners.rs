@@ -28,9 +28,8 @@ impl WorkQueue {
     /// Whether a worker is the one beyond `most` of its database, which are all at work: it is kept for an owner whom
     /// nobody serves. Of several that have nothing to do, the last one is.
     pub(crate) fn is_spare(&self, place: Place, most: usize) -> bool {
-        let (pausing, busy): (Vec<&Worker>, Vec<&Worker>) =
-            self.ingest_workers_beside(place).partition(|worker| worker.pausing);
-        pausing.is_empty() && busy.len() >= most
+        let beside = || self.ingest_workers_beside(place);
+        beside().all(|worker| !worker.pausing) && beside().count() >= most
     }
 
     /// A worker is about to look for an attached table to follow. False if as many others of its database are at some.

@@ -132,6 +132,10 @@ fn what_an_upgrade_adds_is_nobodys_until_it_is_allowed() {
     admin.run("INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'added'); SELECT rag.renew_rights()");
     assert_eq!(session.value("SELECT rag.added()"), "1");
     database.connect(&reader).refuses("42501", "SELECT rag.added()");
+    // Who was let into the schema by hand is not enabled by that.
+    let outsider = database.outsider("outsider", "");
+    admin.run(&format!("GRANT USAGE ON SCHEMA rag TO {outsider}; SELECT rag.renew_rights()"));
+    assert_eq!(granted(&database, &outsider), ["USAGE schema rag"]);
     assert_eq!(granted(&database, &reader), before[1]);
     admin.run("ALTER EXTENSION rag_ext DROP FUNCTION rag.added(); DROP FUNCTION rag.added()");
 }

@@ -236,6 +236,25 @@ fn the_schema_keeps_its_name_and_everything_is_indexed_anew_under_load() {
 }
 
 #[test]
+fn workers_leave_where_there_are_to_be_none() {
+    let cluster = Cluster::builder("no_workers").start();
+    let database = cluster.database("no_workers");
+    let mut session = database.admin();
+    keep_busy(&mut session);
+    cluster.configure("rag_ext.ingest_workers = 0\n");
+    cluster.reload();
+    session.run("SELECT rag_cancel()");
+    let workers = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'rag_ext ingest'";
+    wait_until("they have left", LIMIT, || session.count(workers) == 0);
+    put(&mut session, "default", 1);
+    assert_eq!(states(&mut session, "default"), ["failed 57014 4", "queued 1"]);
+    cluster.configure("rag_ext.ingest_workers = 1\n");
+    cluster.reload();
+    session.settle();
+    assert_eq!(states(&mut session, "default"), ["done 1", "failed 57014 4"]);
+}
+
+#[test]
 fn tables_of_another_version_are_left_alone() {
     let cluster = Cluster::builder("versions").start();
     let database = cluster.database("versions");
