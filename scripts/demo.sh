@@ -81,10 +81,10 @@ draw_bar() {
 }
 
 search() {
-  heading "SELECT rank, score, uri, snippet FROM rag_search('$1', 4, 'manual', '$2')"
+  heading "SELECT rank, score, uri, snippet FROM rag_search('$1', 'manual', k => 4, mode => '$2')"
   sql --pset format=wrapped --pset columns=120 --pset footer=off --set query="$1" --set mode="$2" <<'SQL'
 SELECT rank, round(score::numeric, 3) AS score, uri, regexp_replace(snippet, '\s+', ' ', 'g') AS snippet
-FROM rag_search(:'query', 4, 'manual', :'mode');
+FROM rag_search(:'query', 'manual', k => 4, mode => :'mode');
 SQL
 }
 

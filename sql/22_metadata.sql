@@ -62,7 +62,7 @@ CREATE TABLE rag.metadata_rule (
 );
 CREATE UNIQUE INDEX metadata_rule_name ON rag.metadata_rule (owner, owner_role, coalesce(collection, ''), name, builtin);
 COMMENT ON TABLE rag.metadata_rule IS
-    'Rules by which metadata is found in documents. A document is read by the rules of its collection''s owner and by those of owner ''public'', which all may see: of equal names only the most special one counts (collection, owner, public, built in), so a rule of one''s own with enabled = false switches another off. rag_extract_metadata tries rules out; rag_reextract applies changed ones to documents that are there already.';
+    'Rules by which metadata is found in documents: those of the collection''s owner and those of ''public''. Of equal names only the most special one counts (collection, owner, public, built in). rag_extract_metadata tries rules; rag_reextract applies changed ones.';
 INSERT INTO rag.allowed VALUES
     ('read', 'SELECT', 'metadata_rule', NULL),
     ('write', 'INSERT', 'metadata_rule',

@@ -49,20 +49,20 @@ COMMENT ON COLUMN rag.chunk.context IS 'Put before the content when it is embedd
 COMMENT ON COLUMN rag.chunk.tokens IS 'Tokens of the content by the embedding model''s tokenizer.';
 COMMENT ON COLUMN rag.chunk.sha256 IS 'SHA-256 of what was embedded; equal texts of a domain share one computation.';
 
-CREATE TABLE rag.space (
+CREATE TABLE rag.vector_space (
     id uuid PRIMARY KEY DEFAULT rag.new_id(),
     model text NOT NULL UNIQUE,
     dimension integer NOT NULL CHECK (dimension BETWEEN 1 AND 4000),
     created_at timestamptz NOT NULL DEFAULT now()
 );
-COMMENT ON TABLE rag.space IS 'Vector spaces: one per embedding model, each with a partition of rag.embedding.';
+COMMENT ON TABLE rag.vector_space IS 'Vector spaces: one per embedding model, each with a partition of rag.embedding.';
 
 CREATE TABLE rag.embedding (
-    space_id uuid NOT NULL,
+    vector_space_id uuid NOT NULL,
     domain_id uuid NOT NULL,
     chunk_id uuid NOT NULL,
-    v halfvec NOT NULL
-) PARTITION BY LIST (space_id);
+    vector halfvec NOT NULL
+) PARTITION BY LIST (vector_space_id);
 COMMENT ON TABLE rag.embedding IS 'L2-normalised embeddings of chunks. Partitions are made when a model is first used.';
 
 CREATE TABLE rag.segment (
@@ -97,11 +97,11 @@ CREATE TABLE rag.merge_failure (
 ALTER TABLE rag.merge_failure ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 COMMENT ON TABLE rag.merge_failure IS 'Domains whose keyword segments could not be merged, as where one is damaged, and when that is tried again. Not dumped.';
 
-CREATE TABLE rag.tombstone (
+CREATE TABLE rag.deletion_count (
     domain_id uuid NOT NULL,
     id uuid NOT NULL DEFAULT rag.new_id(),
     chunks integer NOT NULL,
     PRIMARY KEY (domain_id, id)
 );
-COMMENT ON TABLE rag.tombstone IS 'Counts of chunks deleted since their domain''s segments were last merged.';
-INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'tombstone');
+COMMENT ON TABLE rag.deletion_count IS 'Counts of chunks deleted since their domain''s segments were last merged.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'deletion_count');

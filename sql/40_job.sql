@@ -157,7 +157,7 @@ COMMENT ON FUNCTION rag.document_after_delete() IS 'Takes away what was derived 
 CREATE FUNCTION rag.document_after_truncate() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    TRUNCATE rag.metadata_value, rag.section, rag.chunk, rag.embedding, rag.segment, rag.tombstone, rag.merge_failure,
+    TRUNCATE rag.metadata_value, rag.section, rag.chunk, rag.embedding, rag.segment, rag.deletion_count, rag.merge_failure,
         rag.job, rag.attached_row;
     -- Rows of attached tables are still there, and become documents again.
     UPDATE rag.attachment
@@ -199,7 +199,7 @@ BEGIN
     ), jobs AS (
         DELETE FROM rag.job j USING gone g WHERE j.domain_id = g.domain_id AND j.document_id = g.id
     )
-    INSERT INTO rag.tombstone (domain_id, chunks)
+    INSERT INTO rag.deletion_count (domain_id, chunks)
     SELECT c.domain_id, count(*) FROM unnest(chunk_domains) AS c (domain_id)
     -- A domain that is being deleted takes its segments with it.
     WHERE EXISTS (SELECT FROM rag.domain d WHERE d.id = c.domain_id)

@@ -11,17 +11,17 @@ COMMENT ON FUNCTION rag.policy_support(internal) IS 'Tells the planner by which 
 
 CREATE FUNCTION rag.readable_domain_ids() RETURNS uuid[]
     AS 'MODULE_PATHNAME', 'readable_domain_ids_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
-COMMENT ON FUNCTION rag.readable_domain_ids() IS 'Domains whose rows the caller may see, those that his next insert would create included.';
+COMMENT ON FUNCTION rag.readable_domain_ids() IS 'Domains whose rows the caller may see, those that their next insert would create included.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'readable_domain_ids');
 
 CREATE FUNCTION rag.writable_domain_ids() RETURNS uuid[]
     AS 'MODULE_PATHNAME', 'writable_domain_ids_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
-COMMENT ON FUNCTION rag.writable_domain_ids() IS 'Domains whose documents the caller may change, those that his next insert would create included.';
+COMMENT ON FUNCTION rag.writable_domain_ids() IS 'Domains whose documents the caller may change, those that their next insert would create included.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'writable_domain_ids');
 
 CREATE FUNCTION rag.visible_collection_ids() RETURNS uuid[]
     AS 'MODULE_PATHNAME', 'visible_collection_ids_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
-COMMENT ON FUNCTION rag.visible_collection_ids() IS 'Collections that the caller can name: his own, and those that were granted to him.';
+COMMENT ON FUNCTION rag.visible_collection_ids() IS 'Collections that the caller can name: their own, and those that were granted to them.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'visible_collection_ids');
 
 CREATE FUNCTION rag.own_collection_ids() RETURNS uuid[]
@@ -47,7 +47,7 @@ INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'sees');
 CREATE FUNCTION rag.sees_document(domain_id uuid, document_id uuid) RETURNS boolean
     AS 'MODULE_PATHNAME', 'sees_document_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL RESTRICTED COST 0.0001 SUPPORT rag.policy_support;
 COMMENT ON FUNCTION rag.sees_document(uuid, uuid) IS
-    'Whether the caller may see this document, but for policies that were added. Of an attached table: whether he sees, now and under the table''s own policies, the source row, unchanged; policies of another''s table run only for a collection that he has accepted, or names in the call.';
+    'Whether the caller may see this document, but for policies that were added. Of an attached table: whether they see, now and under the table''s own policies, the source row, unchanged; policies of another''s table run only for a collection that they have accepted, or names in the call.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'sees_document');
 
 CREATE FUNCTION rag.sees_part(domain_id uuid, document_id uuid) RETURNS boolean
@@ -69,7 +69,7 @@ INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'may_write');
 
 CREATE FUNCTION rag.sees_collection(collection_id uuid) RETURNS boolean
     AS 'MODULE_PATHNAME', 'sees_collection_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL SAFE COST 0.0001 SUPPORT rag.policy_support;
-COMMENT ON FUNCTION rag.sees_collection(uuid) IS 'Whether the caller can name this collection: it is his own, or was granted to him.';
+COMMENT ON FUNCTION rag.sees_collection(uuid) IS 'Whether the caller can name this collection: it is their own, or was granted to them.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'sees_collection');
 
 CREATE FUNCTION rag.owns_collection(collection_id uuid) RETURNS boolean
@@ -119,17 +119,17 @@ CREATE POLICY job_read ON rag.job FOR SELECT USING (rag.sees_part(domain_id, doc
 -- have made sure.
 CREATE POLICY segment_read ON rag.segment FOR SELECT USING (rag.sees_whole(domain_id));
 CREATE POLICY segment_attached ON rag.segment AS RESTRICTIVE FOR SELECT USING (domain_id < 'ffffffff-ffff-8000-8000-000000000000');
-CREATE POLICY tombstone_read ON rag.tombstone FOR SELECT USING (rag.sees_whole(domain_id));
-CREATE POLICY tombstone_attached ON rag.tombstone AS RESTRICTIVE FOR SELECT USING (domain_id < 'ffffffff-ffff-8000-8000-000000000000');
+CREATE POLICY deletion_count_read ON rag.deletion_count FOR SELECT USING (rag.sees_whole(domain_id));
+CREATE POLICY deletion_count_attached ON rag.deletion_count AS RESTRICTIVE FOR SELECT USING (domain_id < 'ffffffff-ffff-8000-8000-000000000000');
 
 -- Without a policy: superusers, workers, and functions that have made sure. Distances to others' vectors would tell of
--- their texts; rag.space of their models.
+-- their texts; rag.vector_space of their models.
 DO $$
 DECLARE
     t text;
 BEGIN
     FOREACH t IN ARRAY ARRAY['collection', 'domain', 'collection_grant', 'accepted_collection', 'gateway', 'metadata_rule', 'document',
-                             'metadata_value', 'section', 'chunk', 'job', 'segment', 'tombstone', 'embedding', 'space'] LOOP
+                             'metadata_value', 'section', 'chunk', 'job', 'segment', 'deletion_count', 'embedding', 'vector_space'] LOOP
         EXECUTE format('ALTER TABLE rag.%I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', t);
     END LOOP;
 END $$;

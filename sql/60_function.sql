@@ -8,7 +8,7 @@ CREATE FUNCTION rag_create_collection(
     options jsonb DEFAULT '{}') RETURNS uuid
     AS 'MODULE_PATHNAME', 'rag_create_collection_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_create_collection(text, text, text, boolean, jsonb) IS
-    'Creates a collection of the caller''s and returns its id. model: an embedding model (NULL: rag_ext.embedding_model); language: of the keyword analyser; shared: one domain for all who may write; options: chunking (an object with method, unit, size, overlap, min_size and context). method: recursive (parts of at most size at the coarsest border that fits), section (heading sections, those under min_size merged, those over size split) or parent_child (heading sections as parents, their paragraphs as chunks); unit: tokens of the model, or characters; size: 480, 1000 and 480 tokens, or 500, 4000 and 2000 characters; overlap: 64, 150 and 0, or 100, 600 and 0; min_size: section 50, parent_child 32, or 200, 128; context: whether title and headings are embedded with the text. What is over the model''s limit becomes one section with several chunks; nothing is embedded truncated. rag_chunk shows the outcome. Errors: 42710 exists, 42704 no such model, 22023 bad name, language or option.';
+    'Creates a collection of the caller''s and returns its id; shared: one domain for all who may write. options: chunking (an object with method, unit, size, overlap, min_size and context). See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_create_collection');
 
 CREATE FUNCTION rag_grant(collection text, principal text, privilege text) RETURNS void
@@ -37,7 +37,7 @@ BEGIN
     PERFORM rag.set_rights(role, access);
 END $$;
 COMMENT ON FUNCTION rag_enable(text, text) IS
-    'Superuser: lets a role, or ''public'', use rag_ext. Access ''read'' is to search, ask and accept collections, and to write nothing; it takes the rest back. Where a role of that name was dropped and created again, or renamed, its former documents are set apart under role:NAME#OID, or follow the new name. Errors: 42501, 42704, 22023 unknown access.';
+    'Superuser: lets a role, or ''public'', use rag_ext. Access ''read'' is to search, ask and accept collections, and to write nothing; it takes the rest back. See docs/security.md.';
 
 CREATE FUNCTION rag_disable(role text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -61,7 +61,7 @@ BEGIN
     ON CONFLICT ON CONSTRAINT gateway_pkey DO UPDATE SET local_only = excluded.local_only;
 END $$;
 COMMENT ON FUNCTION rag_register_gateway(text, boolean) IS
-    'Superuser: this role speaks for application users. It acts as user:ROLE/ID, the ID being rag_ext.user_id, and as nobody while that is unset. It trusts all SQL of the session; behind a pooler use SET LOCAL, and local_only refuses everything else (42501): reading and writing by a value of the session''s, and the commit of a transaction that leaves one. Calling it again changes local_only. Errors: 22004, 42501, 42704.';
+    'Superuser: this role speaks for application users, as user:ROLE/ID with the ID of rag_ext.user_id, and for nobody while that is unset. With local_only, a value that is not SET LOCAL is refused (42501). See docs/security.md.';
 
 CREATE FUNCTION rag_unregister_gateway(role text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -77,7 +77,7 @@ CREATE FUNCTION rag_ingest(
     metadata jsonb DEFAULT '{}', options jsonb DEFAULT '{}') RETURNS uuid
     AS 'MODULE_PATHNAME', 'rag_ingest_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_ingest(text, text, text, text, jsonb, jsonb) IS
-    'Stores a text (plain, Markdown or HTML) and returns its document id; chunks and indexes follow in the background, see rag_wait. The same uri is updated in place; the same uri and content changes nothing; without uri, equal content of the same collection is the same document. options: media_type, priority (-100 to 100, 0; higher ones are processed first), sync (boolean: process in this transaction). Errors: 22004, 22023, 42501, 42704, 54000.';
+    'Stores a text (plain, Markdown or HTML), or updates the document of the same uri, and returns its id; the rest is done in the background, see rag_wait. options: media_type, priority (-100 to 100, 0), sync (boolean: process in this transaction). See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_ingest');
 
 CREATE FUNCTION rag_ingest_bytes(
@@ -93,13 +93,13 @@ CREATE FUNCTION rag_ingest_file(
     metadata jsonb DEFAULT '{}', options jsonb DEFAULT '{}') RETURNS uuid
     AS 'MODULE_PATHNAME', 'rag_ingest_file_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_ingest_file(text, text, text, text, jsonb, jsonb) IS
-    'As rag_ingest_bytes, for a file of the server''s machine, which members of pg_read_server_files may read. path: absolute, or from the data directory. uri: file:// and the absolute path, unless given. The name''s extension tells Markdown, tables and plain text apart, and otherwise content decides. Errors: 42501, 58P01 no such file, 42809 no regular file, 54000 larger than rag_ext.max_document_size (nothing is read then), and those of rag_ingest.';
+    'As rag_ingest_bytes, for a file of the server''s machine, which members of pg_read_server_files may read. The path is absolute, or from the data directory; uri is file:// and the absolute path, unless given. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_ingest_file');
 
 CREATE FUNCTION rag_wait(collection text DEFAULT NULL, timeout interval DEFAULT '10 min') RETURNS boolean
     AS 'MODULE_PATHNAME', 'rag_wait_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_wait(text, interval) IS
-    'Waits until all documents of the caller''s (in one collection, or all) are done or failed. True: all are done; false, with a notice that says which: some have failed (see rag.failed_job), only paused work is left, or time is up. Errors: 55000 where the caller''s own open transaction holds documents to wait for, or its snapshot is fixed (REPEATABLE READ); 42704.';
+    'Waits until all documents of the caller''s (in one collection, or all) are done or failed. True: all are done; false, with a notice that says which: some have failed, only paused work is left, or time is up. See docs/reference.md.';
 
 CREATE FUNCTION rag_wait(document_id uuid, timeout interval DEFAULT '10 min') RETURNS boolean
     AS 'MODULE_PATHNAME', 'rag_wait_document_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
@@ -110,24 +110,24 @@ INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_wait');
 -- Search ----------------------------------------------------------------------------------------------
 
 CREATE FUNCTION rag_search(
-    query text, k integer DEFAULT 10, collection text DEFAULT NULL, mode text DEFAULT 'hybrid',
-    filter jsonb DEFAULT NULL, options jsonb DEFAULT '{}')
+    query text, collection text DEFAULT NULL, filter jsonb DEFAULT NULL, k integer DEFAULT 10,
+    mode text DEFAULT 'hybrid', options jsonb DEFAULT '{}')
     RETURNS TABLE (
         rank integer, document_id uuid, section_id uuid, chunk_id uuid, collection text, title text, uri text,
-        header_path text, page_from integer, page_to integer, char_from integer, char_to integer, snippet text,
+        header_path text[], page_from integer, page_to integer, char_from integer, char_to integer, snippet text,
         content text, score double precision, keyword_rank integer, keyword_score double precision,
         vector_rank integer, vector_score double precision, rerank_score double precision, metadata jsonb,
         details jsonb)
     AS 'MODULE_PATHNAME', 'rag_search_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 COST 10000;
-COMMENT ON FUNCTION rag_search(text, integer, text, text, jsonb, jsonb) IS
-    'The k best chunks (1 to 1000) that the caller may see: min(k, eligible) rows, best first, ties by chunk id. query: words, "phrases", +must, -not; nothing in it is a syntax error, and "the" in quotes is looked for though it is a stop word. collection: NAME for one of the caller''s own or accepted ones, else OWNER/NAME; NULL: all of his own and accepted ones. mode: hybrid, keyword or vector. filter: document metadata, such as {"lang": "en", "year": {"gte": 2020}}. options: fusion (weighted or rrf), keyword_weight (0 to 1, 0.5), rrf_k (60), candidates (of each retriever), min_score (0 to 1), rerank (boolean), rerank_limit (pairs), snippet_length (characters). score: the fused score, or the rerank score; keyword_score: BM25 over what the caller sees; vector_score: cosine; rerank_score: 0 to 1. details: of row 1, one entry per stage with in, out, ms, fallback and reason. If the engine is down, hybrid falls back to keyword with a warning. Errors: 22004, 22023, 42704, 54000, and 58000 in mode vector. A query without a letter or digit is 22023; one of stop words only gives no rows and a notice.';
+COMMENT ON FUNCTION rag_search(text, text, jsonb, integer, text, jsonb) IS
+    'The k best chunks that the caller may see: min(k, eligible) rows, best first, ties by chunk id. options: fusion (weighted or rrf), keyword_weight (0 to 1, 0.5), rrf_k (60), candidates (of each retriever), min_score (0 to 1), rerank (boolean), rerank_limit (pairs), snippet_length (characters). See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_search');
 
 CREATE FUNCTION rag_rerank(query text, documents text[], options jsonb DEFAULT '{}')
     RETURNS TABLE (index integer, score double precision)
     AS 'MODULE_PATHNAME', 'rag_rerank_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 COST 100000;
 COMMENT ON FUNCTION rag_rerank(text, text[], jsonb) IS
-    'Orders texts by relevance to the query with a cross-encoder: 1-based index and score from 0 to 1 (sigmoid of the model''s logit), in falling order. At most 1000 texts; one beyond the model''s limit is cut at its end. options: model, k, raw (boolean: logits as scores). Errors: 55000 no reranker is installed, 58000 engine down, 22004, 54000.';
+    'Orders up to 1000 texts by relevance to the query with a cross-encoder: 1-based index and score from 0 to 1, in falling order. options: model, k, raw (boolean: logits as scores). See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_rerank');
 
 CREATE FUNCTION rag_rerank_chunks(query text, chunk_ids uuid[], options jsonb DEFAULT '{}')
@@ -151,7 +151,7 @@ CREATE FUNCTION rag_answer(
     options jsonb DEFAULT '{}') RETURNS jsonb
     AS 'MODULE_PATHNAME', 'rag_answer_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED COST 1000000;
 COMMENT ON FUNCTION rag_answer(text, text, jsonb, jsonb, jsonb) IS
-    'Answers from the caller''s documents: {answer, found, reason, method, confidence (0 to 1), citations: [{n, document_id, chunk_id, title, uri, header_path, page_from, page_to, quote, char_from, char_to, support (0 to 1)}], unsupported: [{sentence, support}], pending, suggestions, warnings, diagnostics}. method: chat (a model wrote it), extractive (sentences of documents, by measured support) or degraded (by shared words, where no model could measure support: then confidence and support are null). warnings: texts on what went otherwise than it should. found is false, and reason is no_documents, pending or below_threshold, where nothing carries an answer. Without a chat endpoint (rag_ext.llm_url) the answer is made of the best-supported sentences. history: [{"role": "user"|"assistant", "content": text}]. options: k, mode, min_support (0 to 1), max_sentences (1 to 10, 3), sentence_limit (sentences that are scored: 1 to 200, 24), generate (boolean), policy (what becomes of a chat model''s sentences that what they cite does not support, which unsupported lists: strict leaves them out, and extracts the answer where none is left; cited keeps and marks them; free keeps them, and asks the model whatever support was found), those of rag_search. Errors: as rag_search.';
+    'Answers from the caller''s documents, as one JSON object with answer, found, citations and more. options: k, mode, min_support (0 to 1), max_sentences (1 to 10, 3), sentence_limit (1 to 200, 24), generate (boolean), policy (strict, cited or free), those of rag_search. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_answer');
 
 CREATE FUNCTION rag_answer_text(
@@ -167,7 +167,7 @@ CREATE FUNCTION rag_cite(
     options jsonb DEFAULT '{}')
     RETURNS TABLE (
         answer text, found boolean, confidence double precision, n integer, document_id uuid, title text, uri text,
-        header_path text, page_from integer, page_to integer, quote text, support double precision)
+        header_path text[], page_from integer, page_to integer, quote text, support double precision)
     AS 'MODULE_PATHNAME', 'rag_cite_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED ROWS 3 COST 1000000;
 COMMENT ON FUNCTION rag_cite(text, text, jsonb, jsonb, jsonb) IS
     'rag_answer as rows, one per citation; one row with n NULL where there is none. confidence and support are NULL where no model measured them.';

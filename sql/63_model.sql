@@ -21,7 +21,7 @@ CREATE POLICY model_change_read ON rag.model_change FOR SELECT USING (rag.sees_c
 CREATE FUNCTION rag_alter_collection(collection text, model text DEFAULT NULL, options jsonb DEFAULT NULL) RETURNS void
     AS 'MODULE_PATHNAME', 'rag_alter_collection_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_alter_collection(text, text, jsonb) IS
-    'Changes a collection of the caller''s. model: all chunks are embedded by it in the background, then the collection switches in one transaction (see rag.model_change_status); naming the present model withdraws a change. options: those of rag_create_collection. They replace the former ones: documents are cut anew in the background, and only chunks whose text is new are embedded. Errors: 42704 no such collection or model, 42501 not the caller''s, 22023 bad option.';
+    'Changes the model or the chunking of a collection of the caller''s, in the background; what is there is found meanwhile as before. options: those of rag_create_collection. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_alter_collection');
 
 CREATE FUNCTION rag.embedded_chunks(domain_id uuid, model text) RETURNS bigint

@@ -5,7 +5,7 @@ CREATE FUNCTION rag_attach(
     uri text DEFAULT NULL, metadata text[] DEFAULT NULL, options jsonb DEFAULT '{}') RETURNS uuid
     AS 'MODULE_PATHNAME', 'rag_attach_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_attach(regclass, text, text[], text, text, text[], jsonb) IS
-    'Makes each row of a table a document of a new collection (NULL: named as the table) and keeps the two in step; returns the collection''s id. content: columns with the text (NULL: all text columns that are not used otherwise); title, uri, metadata: columns; #key stands behind the value of uri unless a unique index covers this column alone. The caller must own the table. A chunk is visible to whoever may read its row under the table''s own policies and has SELECT on all these columns and the key. options: file (a bytea column with the document, instead of content), labels ({"column": "heading above its text"}), owner (an SQL expression over the row that gives the principal it belongs to), media_type, language, model, chunking. Attaching a table again to the same collection changes these and reads the table anew. Errors: 42501 not the owner, 42809 not a table, 0A000 temporary, system or foreign table, 42703 no such column, 42710 the collection exists, 22023.';
+    'Makes each row of a table of the caller''s a document of a collection and keeps the two in step; a chunk is visible to whoever may read its row. options: file (a bytea column), labels ({"column": "heading"}), owner (an SQL expression over the row), media_type, language, model, chunking. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_attach');
 
 CREATE FUNCTION rag_detach(source regclass, collection text DEFAULT NULL) RETURNS bigint

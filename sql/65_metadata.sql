@@ -5,11 +5,11 @@ CREATE FUNCTION rag_extract_metadata(
     options jsonb DEFAULT '{}') RETURNS jsonb
     AS 'MODULE_PATHNAME', 'rag_extract_metadata_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED COST 10000;
 COMMENT ON FUNCTION rag_extract_metadata(text, text, text, text, jsonb) IS
-    'What would be extracted from this text (Markdown) in this collection, and nothing is stored: words, language, file_name, file_extension and source, and what the rules of rag.metadata_rule find that the caller sees. options: rules (an array of rules to use instead, such as [{"key": "order", "pattern": "Order (\\d+)"}]). Errors: 22004, 22023 bad rule or option, 42704 no such collection, 54000.';
+    'What would be extracted from this text (Markdown) in this collection by the rules that the caller sees; nothing is stored. options: rules (an array of rules to use instead). See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_extract_metadata');
 
 CREATE FUNCTION rag_reextract(collection text DEFAULT NULL) RETURNS bigint
     AS 'MODULE_PATHNAME', 'rag_reextract_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_reextract(text) IS
-    'Has metadata extracted anew, by the rules as they are now, from the documents that the caller may change (in one collection, or all), and returns how many. It is done in the background, see rag_wait; nothing is parsed or embedded again. Documents that are still being processed are left out: they meet the new rules, or call it again after rag_wait. Error: 42704.';
+    'Has metadata extracted anew from the documents that the caller may change (in one collection, or all), and returns how many. It is done in the background, see rag_wait; nothing is parsed or embedded again. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_reextract');

@@ -1,10 +1,10 @@
--- Steering the background work. Everyone steers what is his: a collection's owner all of it, somebody else who
--- writes to it his own documents there. What is hidden and what is missing give the same 42704.
+-- Steering the background work. Everyone steers what is theirs: a collection's owner all of it, somebody else who
+-- writes to it their own documents there. What is hidden and what is missing give the same 42704.
 
 CREATE FUNCTION rag_pause(collection text DEFAULT NULL) RETURNS bigint
     AS 'MODULE_PATHNAME', 'rag_pause_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_pause(text) IS
-    'Holds back background work on a collection of the caller''s, or on all that are his, until rag_resume, also over restarts; of another owner''s collection, on the caller''s own documents in it. Returns how many were not paused yet. What is being processed is finished; merging and searching go on. Superusers: any collection, as OWNER/NAME; the whole server by rag_ext.ingest_workers = 0. Errors: 42704 no such collection, 42501 nothing in it is the caller''s.';
+    'Holds back background work on a collection of the caller''s, or on all that are theirs, until rag_resume; of another owner''s collection, on the caller''s own documents in it. Returns how many were not paused yet. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_pause');
 
 CREATE FUNCTION rag_resume(collection text DEFAULT NULL) RETURNS bigint
@@ -15,7 +15,7 @@ INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_resume');
 CREATE FUNCTION rag_set_priority(collection text, priority integer) RETURNS void
     AS 'MODULE_PATHNAME', 'rag_set_priority_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_set_priority(text, integer) IS
-    'Orders the caller''s own work: whenever it is his turn, documents of his collection with the highest priority (-100 to 100, at first 0) come first. It takes no turn from anybody else. Errors: 22023, 42704, 42501 nothing in it is the caller''s.';
+    'Orders the caller''s own work: whenever it is their turn, documents of their collection with the highest priority (-100 to 100, at first 0) come first. It takes no turn from anybody else. Errors: 22023, 42704, 42501 nothing in it is the caller''s.';
 
 CREATE FUNCTION rag_set_priority(document_id uuid, priority integer) RETURNS void
     AS 'MODULE_PATHNAME', 'rag_set_document_priority_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
@@ -47,5 +47,5 @@ INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_retry');
 CREATE FUNCTION rag_drop_collection(collection text) RETURNS void
     AS 'MODULE_PATHNAME', 'rag_drop_collection_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_drop_collection(text) IS
-    'Deletes a collection of the caller''s with all documents in it, those of others too, as DELETE FROM rag.collection does. They are gone with the commit, however many they are, and the name is free; workers clear the rows away. Superusers: any, as OWNER/NAME. Errors: 42704, 42501 not the owner.';
+    'Deletes a collection of the caller''s with all documents in it, those of others too, as DELETE FROM rag.collection does. They are gone with the commit, and workers clear the rows away. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_drop_collection');

@@ -1,4 +1,4 @@
--- Views to watch the work with. All are security_invoker: each caller sees his own rows.
+-- Views to watch the work with. All are security_invoker: each caller sees their own rows.
 
 CREATE VIEW rag.job_status WITH (security_invoker = true) AS
 SELECT d.collection, d.owner, j.document_id, d.title, d.uri, j.state, j.tries, j.chunks, j.embedded,

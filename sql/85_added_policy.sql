@@ -181,7 +181,7 @@ BEGIN
     PERFORM @extschema@.rag_record_policy("table", name);
 END $$;
 COMMENT ON FUNCTION rag_add_policy(regclass, text, text, text, text, boolean, text[]) IS
-    'Superuser: adds a policy to a table of rag_ext, as CREATE POLICY does, and records it, so that a dump takes it along. table: such as rag.document, whose hidden rows are found by no search; using_expression, check_expression: SQL over the row; command: all, select, insert, update or delete; permissive: false narrows what is seen; roles: names, or public. A policy made by CREATE POLICY alone is lost in a dump, so while there is one searches refuse with 55000. Errors: 42501, 42809 no table of rag_ext, 42710 exists, 42704 no such role, 22004, 22023, and those of the expressions.';
+    'Superuser: adds a policy to a table of rag_ext, as CREATE POLICY does, and records it, so that a dump takes it along. A policy made by CREATE POLICY alone is lost in a dump, so while there is one searches refuse with 55000. See docs/reference.md.';
 
 CREATE FUNCTION rag_drop_policy("table" regclass, name text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -40,7 +40,7 @@ BEGIN
         -- What is set apart makes room for what gets the name.
         ) names ORDER BY of_role = found_role
     LOOP
-        -- Others' documents in his collections say so.
+        -- Others' documents in their collections say so.
         UPDATE rag.document d SET collection = stale.new_name || '/' || c.name
         FROM rag.domain dm JOIN rag.collection c ON c.id = dm.collection_id
         WHERE dm.id = d.domain_id AND c.owner = stale.old_name AND c.owner_role = stale.of_role
@@ -115,7 +115,7 @@ BEGIN
 
     -- Not while another session grants, or a worker makes a partition of rag.embedding: both change the same rows
     -- of the catalogs.
-    LOCK TABLE rag.space IN SHARE ROW EXCLUSIVE MODE;
+    LOCK TABLE rag.vector_space IN SHARE ROW EXCLUSIVE MODE;
     FOR item IN
         SELECT p.privilege, coalesce(set_rights.access IN ('write', p.access), false) AS is_granted
         FROM rag.allowed_privilege p

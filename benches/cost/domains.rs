@@ -1,4 +1,4 @@
-//! A caller who sees 10,000 domains of 10 chunks: collections of as many application users, each granted to him and
+//! A caller who sees 10,000 domains of 10 chunks: collections of as many application users, each granted to them and
 //! accepted. Rows and segments are made here and copied in, as ingestion would leave them.
 
 use crate::memory::private_mib;
@@ -38,7 +38,7 @@ pub(crate) fn measure(report: &mut Report, cluster: &Cluster) {
     let pid = session.pid();
     let client = session.client();
     let search =
-        client.prepare("SELECT rank, uri, score FROM rag_search($1, 10, mode => 'keyword')").unwrap();
+        client.prepare("SELECT rank, uri, score FROM rag_search($1, k => 10, mode => 'keyword')").unwrap();
     let (first, rows) = timed(|| client.query(&search, &[&QUERIES[0]]));
     let Ok(rows) = rows else {
         report.note(what, format!("given up after {LONGEST}: {:?}", rows.err()), "");

@@ -19,7 +19,7 @@ pub(crate) fn measure(report: &mut Report, library: &Library<'_>, texts: &Texts)
     let client = session.client();
     let one = client.prepare("SELECT 1").unwrap();
     let search = client
-        .prepare("SELECT rank, uri, title, score, snippet FROM rag_search($1, 10, mode => 'keyword')")
+        .prepare("SELECT rank, uri, title, score, snippet FROM rag_search($1, k => 10, mode => 'keyword')")
         .unwrap();
     // Any of the words, as the other does it.
     let built_in = client

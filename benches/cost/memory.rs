@@ -34,7 +34,7 @@ pub(crate) fn measure(report: &mut Report, library: &Library<'_>, texts: &Texts)
 
 fn search(session: &mut Session, texts: &Texts, mode: &str, count: usize) {
     let client = session.client();
-    let statement = client.prepare("SELECT * FROM rag_search($1, 10, mode => $2)").unwrap();
+    let statement = client.prepare("SELECT * FROM rag_search($1, k => 10, mode => $2)").unwrap();
     for query in texts.queries.iter().take(count) {
         client.query(&statement, &[query, &mode]).unwrap();
     }

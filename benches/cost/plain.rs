@@ -25,17 +25,17 @@ pub(crate) fn measure(report: &mut Report, cluster: &Cluster) {
     for (size, owner) in &owners {
         let mut session = library.database().connect(owner);
         let place = admin.rows(&format!(
-            "SELECT s.id, d.id FROM rag.space s, rag.domain d WHERE d.owner = 'role:{owner}'"
+            "SELECT s.id, d.id FROM rag.vector_space s, rag.domain d WHERE d.owner = 'role:{owner}'"
         ));
         let [Some(space), Some(domain)] = &place[0][..] else { panic!("no domain of {owner}") };
         // The engine knows the answer by the second time.
         let question = "How many notes are there?";
         let vector = session.value(&format!("SELECT rag_embed('{question}')::text"));
         let vector = vector.replace('{', "[").replace('}', "]");
-        let search = format!("SELECT chunk_id FROM rag_search('{question}', 10, mode => 'vector')");
+        let search = format!("SELECT chunk_id FROM rag_search('{question}', k => 10, mode => 'vector')");
         let plain = format!(
-            "SELECT chunk_id FROM rag.embedding WHERE space_id = '{space}' AND domain_id = '{domain}'
-             ORDER BY v <=> '{vector}'::halfvec, chunk_id LIMIT 10"
+            "SELECT chunk_id FROM rag.embedding WHERE vector_space_id = '{space}' AND domain_id = '{domain}'
+             ORDER BY vector <=> '{vector}'::halfvec, chunk_id LIMIT 10"
         );
         let [mut searching, mut plainly] = std::array::from_fn(|_| Times::default());
         for run in 0..WARM_UP + RUNS {
@@ -71,10 +71,10 @@ fn fill(admin: &mut Session, owner: &str, chunks: usize) {
              SELECT domain_id, id, id, 0, '{{}}', 0, 4 FROM made;
          INSERT INTO rag.chunk (domain_id, id, document_id, section_id, ordinal, content, context, tokens, char_from, char_to, sha256)
              SELECT domain_id, gen_random_uuid(), id, id, c, 'made', '', 1, 0, 4, '' FROM made, generate_series(0, 99) c;
-         INSERT INTO rag.embedding (space_id, domain_id, chunk_id, v)
+         INSERT INTO rag.embedding (vector_space_id, domain_id, chunk_id, vector)
              SELECT s.id, k.domain_id, k.id,
                     l2_normalize((SELECT array_agg(random() - 0.5 + 0 * (k.ordinal + g)) FROM generate_series(1, s.dimension) g)::real[]::halfvec)
-             FROM rag.space s, rag.chunk k JOIN made m ON m.id = k.document_id;
+             FROM rag.vector_space s, rag.chunk k JOIN made m ON m.id = k.document_id;
          DROP TABLE made"
     ));
 }

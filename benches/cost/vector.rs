@@ -12,14 +12,14 @@ pub(crate) fn measure(report: &mut Report, library: &Library<'_>, texts: &Texts)
     let (mut session, mut admin) = (library.session(), library.admin());
     let (client, bare) = (session.client(), admin.client());
     let search = client
-        .prepare("SELECT rank, uri, title, score, snippet FROM rag_search($1, 10, mode => $2)")
+        .prepare("SELECT rank, uri, title, score, snippet FROM rag_search($1, k => 10, mode => $2)")
         .unwrap();
     let embed = client.prepare("SELECT rag_embed($1)::text").unwrap();
     // The vector is read once, whatever plan is chosen.
     let compare = bare
         .prepare(
             "WITH q AS MATERIALIZED (SELECT $1::text::halfvec AS v)
-             SELECT e.chunk_id, 1 - (e.v <=> q.v) FROM rag.embedding e, q ORDER BY e.v <=> q.v LIMIT 10",
+             SELECT e.chunk_id, 1 - (e.vector <=> q.v) FROM rag.embedding e, q ORDER BY e.vector <=> q.v LIMIT 10",
         )
         .unwrap();
     let [mut vector, mut hybrid, mut embedding, mut comparing] = std::array::from_fn(|_| Times::default());

@@ -141,7 +141,9 @@ fn measure_ways(cluster: &Cluster, corpus: &Corpus) -> Vec<Quality> {
     let mut session = library.session();
     let client = session.client();
     let search = client
-        .prepare("SELECT uri FROM rag_search($1, 100, mode => $2, options => $3::text::jsonb) ORDER BY rank")
+        .prepare(
+            "SELECT uri FROM rag_search($1, k => 100, mode => $2, options => $3::text::jsonb) ORDER BY rank",
+        )
         .unwrap();
     let mut measure = |(name, mode, options): (&str, &str, &str)| {
         eprintln!("{}: {name}", corpus.name);

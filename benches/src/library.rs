@@ -65,7 +65,7 @@ impl<'a> Library<'a> {
         self.lay_in(kept);
         let ingested = self.ingest(documents);
         self.take_out();
-        for row in self.admin().rows("SELECT encode(c.sha256, 'hex'), e.v::text FROM rag.chunk c JOIN rag.embedding e ON e.chunk_id = c.id") {
+        for row in self.admin().rows("SELECT encode(c.sha256, 'hex'), e.vector::text FROM rag.chunk c JOIN rag.embedding e ON e.chunk_id = c.id") {
             let [Some(hash), Some(vector)] = &row[..] else { panic!("a chunk without a vector") };
             let key = std::array::from_fn(|at| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap());
             kept.put(key, serde_json::from_str(vector).unwrap());
@@ -117,7 +117,7 @@ impl<'a> Library<'a> {
     fn lay_in(&self, kept: &KeptVectors) {
         self.session().ingest("The first document.", "first");
         let mut admin = self.admin();
-        let place = admin.rows("SELECT space_id, domain_id FROM rag.embedding");
+        let place = admin.rows("SELECT vector_space_id, domain_id FROM rag.embedding");
         let (space, domain) = (place[0][0].clone().unwrap(), place[0][1].clone().unwrap());
         let rows: Vec<(String, String)> = kept
             .iter()
@@ -137,7 +137,7 @@ impl<'a> Library<'a> {
                                             char_from, char_to, sha256)
                      SELECT '{domain}', id, id, '{NO_SECTION}', 0, '', '', 0, 0, 0, decode(hash, 'hex') FROM kept
                  )
-                 INSERT INTO rag.embedding (space_id, domain_id, chunk_id, v)
+                 INSERT INTO rag.embedding (vector_space_id, domain_id, chunk_id, vector)
                  SELECT '{space}', '{domain}', id, v::halfvec FROM kept"
             );
             admin.client().execute(&statement, &[&hashes, &vectors]).unwrap();

@@ -50,7 +50,7 @@ pub(super) struct Checked {
 }
 
 /// A section around a hit, as the model reads it.
-struct Source<'a> {
+struct ContextSection<'a> {
     hit: &'a SearchHit,
     /// The hit's headings, and the header row of a table that the text begins within.
     headings: Vec<String>,
@@ -63,7 +63,7 @@ struct Source<'a> {
 pub(super) fn answer(request: &AnswerRequest<'_>, question: &str, hits: &[SearchHit]) -> Result<Generated> {
     let deadline = Instant::now() + config::llm_deadline();
     let sources = sources(hits)?;
-    let passages: Vec<Passage<'_>> = sources.iter().map(Source::passage).collect();
+    let passages: Vec<Passage<'_>> = sources.iter().map(ContextSection::passage).collect();
     let history: Vec<(String, String)> = request
         .history
         .iter()
@@ -91,8 +91,8 @@ pub(super) fn answer(request: &AnswerRequest<'_>, question: &str, hits: &[Search
 }
 
 /// Sections of the hits, each once, in the order of the hits.
-fn sources(hits: &[SearchHit]) -> Result<Vec<Source<'_>>> {
-    let mut sources: Vec<Source<'_>> = Vec::new();
+fn sources(hits: &[SearchHit]) -> Result<Vec<ContextSection<'_>>> {
+    let mut sources: Vec<ContextSection<'_>> = Vec::new();
     for hit in hits {
         if sources.len() == PASSAGES {
             break;
@@ -105,12 +105,12 @@ fn sources(hits: &[SearchHit]) -> Result<Vec<Source<'_>>> {
         let header = hit.chunk.table_header.as_deref().filter(|header| !text.contains(*header));
         let columns = header.and_then(|header| header.lines().next()).map(str::to_owned);
         let headings = hit.chunk.header_path.iter().cloned().chain(columns).collect();
-        sources.push(Source { hit, headings, text, char_from });
+        sources.push(ContextSection { hit, headings, text, char_from });
     }
     Ok(sources)
 }
 
-impl Source<'_> {
+impl ContextSection<'_> {
     fn passage(&self) -> Passage<'_> {
         Passage { text: &self.text, header_path: &self.headings, ..extractive::passage_of(self.hit) }
     }
@@ -129,7 +129,7 @@ impl Source<'_> {
 fn check(
     request: &AnswerRequest<'_>,
     question: &str,
-    sources: &[Source<'_>],
+    sources: &[ContextSection<'_>],
     answer: &str,
     deadline: Instant,
 ) -> Result<Generated> {
@@ -190,7 +190,7 @@ fn late() -> Error {
 }
 
 /// The number of a quote among the citations, to which it is added unless it is there.
-fn number_of(citations: &mut Vec<Citation>, source: &Source<'_>, quote: &Quote) -> usize {
+fn number_of(citations: &mut Vec<Citation>, source: &ContextSection<'_>, quote: &Quote) -> usize {
     let bytes = quote.statement.bytes.clone();
     let before = source.text[..bytes.start].chars().count() as i32;
     let found = Citation::new(

@@ -1,6 +1,6 @@
 //! `rag_answer` and its two other shapes.
 
-use super::search::{filter_of, header_path};
+use super::search::filter_of;
 use super::{call, options_of, required};
 use crate::answer::{self, Answer, AnswerOptions, AnswerRequest, Turn};
 use crate::error::{Error, Result, excerpt};
@@ -89,7 +89,7 @@ fn rag_answer(
                     "chunk_id": uuid(c.chunk).to_string(),
                     "title": c.title,
                     "uri": c.uri,
-                    "header_path": header_path(&c.header_path),
+                    "header_path": c.header_path,
                     "page_from": c.page_from,
                     "page_to": c.page_to,
                     "quote": c.quote,
@@ -144,8 +144,8 @@ fn rag_answer_text(
             let _ = write!(text, "\n[{}] {name}", c.n);
             // The first heading often is the title.
             let below = c.header_path.strip_prefix(&[name.to_owned()]).unwrap_or(&c.header_path);
-            if let Some(path) = header_path(below) {
-                let _ = write!(text, " > {path}");
+            for heading in below {
+                let _ = write!(text, " > {heading}");
             }
             match (c.page_from, c.page_to) {
                 (Some(from), Some(to)) if from != to => {
@@ -189,7 +189,7 @@ fn rag_cite(
             name!(document_id, Option<pgrx::Uuid>),
             name!(title, Option<String>),
             name!(uri, Option<String>),
-            name!(header_path, Option<String>),
+            name!(header_path, Option<Vec<String>>),
             name!(page_from, Option<i32>),
             name!(page_to, Option<i32>),
             name!(quote, Option<String>),
@@ -213,7 +213,7 @@ fn rag_cite(
                 Some(uuid(c.document)),
                 c.title,
                 c.uri,
-                header_path(&c.header_path),
+                Some(c.header_path),
                 c.page_from,
                 c.page_to,
                 Some(c.quote),

@@ -1,7 +1,7 @@
 //! Attaching tables: `rag_attach`, `rag_detach`, the trigger on attached tables, and the functions of policies.
 
 use super::{call, options_of, required};
-use crate::attach::{self, Visibility, Wishes};
+use crate::attach::{self, AttachRequest, Visibility};
 use crate::collection::create::{check_language, check_model};
 use crate::collection::name::checked_name;
 use crate::error::Error;
@@ -30,7 +30,7 @@ fn rag_attach(
         let source = required(source, "source")?;
         let options = options_of(options)?;
         let mut reader = OptionReader::new(&options, "rag_attach")?;
-        let wishes = Wishes {
+        let request = AttachRequest {
             collection: collection.map(checked_name).transpose()?,
             content: content.map(named).transpose()?,
             title,
@@ -45,9 +45,9 @@ fn rag_attach(
             chunking: reader.object("chunking")?,
         };
         reader.finish()?;
-        check_language(wishes.language)?;
-        check_model(wishes.model)?;
-        let collection = attach::attach(source, &wishes)?;
+        check_language(request.language)?;
+        check_model(request.model)?;
+        let collection = attach::attach(source, &request)?;
         shared::request_work_at_commit();
         Ok(uuid(collection))
     })

@@ -19,10 +19,10 @@ use serde_json::json;
 #[allow(clippy::type_complexity)]
 fn rag_search(
     query: Option<&str>,
-    k: Option<i32>,
     collection: Option<&str>,
-    mode: Option<&str>,
     filter: Option<JsonB>,
+    k: Option<i32>,
+    mode: Option<&str>,
     options: Option<JsonB>,
 ) -> std::result::Result<
     TableIterator<
@@ -35,7 +35,7 @@ fn rag_search(
             name!(collection, Option<String>),
             name!(title, Option<String>),
             name!(uri, Option<String>),
-            name!(header_path, Option<String>),
+            name!(header_path, Vec<String>),
             name!(page_from, Option<i32>),
             name!(page_to, Option<i32>),
             name!(char_from, i32),
@@ -94,7 +94,7 @@ fn rag_search(
             names.get(&chunk.domain).cloned(),
             chunk.title,
             chunk.uri,
-            header_path(&chunk.header_path),
+            chunk.header_path,
             chunk.page_from,
             chunk.page_to,
             chunk.char_from,
@@ -111,11 +111,6 @@ fn rag_search(
             JsonB(details),
         )
     })))
-}
-
-/// Headings as one text; `None` before the first heading.
-pub(super) fn header_path(headings: &[String]) -> Option<String> {
-    (!headings.is_empty()).then(|| headings.join(" > "))
 }
 
 /// The filter, if there is one.

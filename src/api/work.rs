@@ -53,7 +53,7 @@ fn set_paused(name: Option<&str>, paused: bool) -> Result<i64> {
 enum Managed {
     /// All of it.
     Collection(Id),
-    /// His own documents in another's collection.
+    /// Their own documents in another's collection.
     Domains(Vec<Id>),
 }
 
@@ -177,7 +177,7 @@ fn retry(steered: Steered<'_>) -> Result<i64> {
     Ok(retried)
 }
 
-/// Domains of a collection, or of all that are the caller's, whose documents he may change.
+/// Domains of a collection, or of all that are the caller's, whose documents they may change.
 fn changeable_domains(name: Option<&str>) -> Result<Vec<Id>> {
     let scope = Scope::resolve(name).map_err(|error| match name {
         Some(name) => hinted(error, name),
@@ -190,7 +190,7 @@ fn changeable_domains(name: Option<&str>) -> Result<Vec<Id>> {
 }
 
 /// Domain and id of a document that the caller may change. 42704 is the same for one that does not exist and
-/// one that he may not see.
+/// one that they may not see.
 fn own_document(document_id: Option<pgrx::Uuid>) -> Result<(Id, Id)> {
     let document = required(document_id, "document_id")?;
     let missing = || Error::missing(format!("document {document} does not exist"));

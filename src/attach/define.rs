@@ -14,7 +14,7 @@ use pgrx::PgSqlErrorCode as Code;
 use serde_json::Value;
 
 /// What a caller wants of a table.
-pub(crate) struct Wishes<'a> {
+pub(crate) struct AttachRequest<'a> {
     pub(crate) collection: Option<&'a str>,
     pub(crate) content: Option<Vec<String>>,
     pub(crate) title: Option<&'a str>,
@@ -30,21 +30,21 @@ pub(crate) struct Wishes<'a> {
 }
 
 /// Attaches a table, or changes how it is attached. Returns the collection.
-pub(crate) fn attach(table: Oid, wishes: &Wishes<'_>) -> Result<Id> {
+pub(crate) fn attach(table: Oid, request: &AttachRequest<'_>) -> Result<Id> {
     let relation = own_table(table)?;
     let attributes = relation::attributes(table)?;
-    let definition = define(&relation, &attributes, wishes)?;
+    let definition = define(&relation, &attributes, request)?;
     let resolved = source::resolve(relation.clone(), &definition, true)?.map_err(Error::internal)?;
     let mut definition = resolved.definition.clone();
     // Whatever the expression does, it does as the owner.
     elevation::restricted_to(relation.owner, || resolved.check())?;
 
-    let name = wishes.collection.unwrap_or(&relation.name);
+    let name = request.collection.unwrap_or(&relation.name);
     let owner = principal::current_owner()?;
     let known = attachment_of(table, name, &owner)?;
     let collection = match known {
         Some(collection) => collection,
-        None => create_collection(name, &owner, wishes)?,
+        None => create_collection(name, &owner, request)?,
     };
     let origin = origin(table);
     elevation::elevated(|| {
@@ -69,13 +69,13 @@ fn attachment_of(table: Oid, name: &str, owner: &str) -> Result<Option<Id>> {
     Ok(attached.into_iter().find(|(_, n, o)| n == name && o == owner).map(|(id, _, _)| id))
 }
 
-fn create_collection(name: &str, owner: &str, wishes: &Wishes<'_>) -> Result<Id> {
-    let options = match wishes.chunking {
+fn create_collection(name: &str, owner: &str, request: &AttachRequest<'_>) -> Result<Id> {
+    let options = match request.chunking {
         Some(chunking) => serde_json::json!({ "chunking": chunking }),
         None => serde_json::json!({}),
     };
     collection_chunking(&options)?;
-    let mut new = new_collection(name, owner, wishes.model, wishes.language, false, options)?;
+    let mut new = new_collection(name, owner, request.model, request.language, false, options)?;
     new.id = attachment::new_attached_id()?;
     let domain = attachment::new_attached_id()?;
     elevation::elevated(|| match collection::create(&new)? {
@@ -172,7 +172,7 @@ fn own_table(table: Oid) -> Result<Relation> {
     Ok(relation)
 }
 
-fn define(relation: &Relation, attributes: &[Attribute], wishes: &Wishes<'_>) -> Result<Definition> {
+fn define(relation: &Relation, attributes: &[Attribute], request: &AttachRequest<'_>) -> Result<Definition> {
     let find = |name: &str| -> Result<&Attribute> {
         attributes.iter().find(|a| a.name == name).ok_or_else(|| {
             Error::new(
@@ -191,9 +191,9 @@ fn define(relation: &Relation, attributes: &[Attribute], wishes: &Wishes<'_>) ->
         .filter_map(|number| attributes.iter().find(|a| a.number == *number))
         .map(column)
         .collect();
-    let (title, uri) = (optional(wishes.title)?, optional(wishes.uri)?);
-    let metadata = listed(&wishes.metadata)?;
-    let file = optional(wishes.file)?;
+    let (title, uri) = (optional(request.title)?, optional(request.uri)?);
+    let metadata = listed(&request.metadata)?;
+    let file = optional(request.file)?;
     if let Some(file) = &file {
         if !find(&file.name)?.is_bytea {
             return Err(Error::new(
@@ -201,12 +201,12 @@ fn define(relation: &Relation, attributes: &[Attribute], wishes: &Wishes<'_>) ->
                 format!("column \"{}\" is not of type bytea", excerpt(&file.name)),
             ));
         }
-        if wishes.content.is_some() {
+        if request.content.is_some() {
             return Err(Error::invalid("content and option file exclude each other")
                 .hint("Attach the table a second time, to another collection, for its other documents."));
         }
     }
-    let mut content = match &wishes.content {
+    let mut content = match &request.content {
         Some(names) => listed(names)?,
         None if file.is_some() => Vec::new(),
         None => {
@@ -232,10 +232,11 @@ fn define(relation: &Relation, attributes: &[Attribute], wishes: &Wishes<'_>) ->
             .hint("A column with files: options => '{\"file\": \"column\"}'."));
         }
     }
-    label(&mut content, wishes.labels)?;
-    let owner = wishes.owner.map(str::to_owned);
-    let owner_column = wishes.owner.and_then(|owner| attributes.iter().find(|a| a.name == owner)).map(column);
-    let media_type = wishes.media_type.map(str::to_owned);
+    label(&mut content, request.labels)?;
+    let owner = request.owner.map(str::to_owned);
+    let owner_column =
+        request.owner.and_then(|owner| attributes.iter().find(|a| a.name == owner)).map(column);
+    let media_type = request.media_type.map(str::to_owned);
     // What depends on types and indexes is found out when the columns are.
     let (key_types, is_uri_unique) = (Vec::new(), false);
     Ok(Definition {

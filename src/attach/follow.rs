@@ -12,7 +12,7 @@ use crate::pg::bounded_jsonb::BoundedJsonb;
 use crate::pg::{Oid, elevation, interrupts, principal, random};
 use crate::storage::attached_row::{self, KnownRow, NewRow, Refusal};
 use crate::storage::attachment::{self, Attachment, Change, Pass, Progress};
-use crate::storage::source::{Key, RowContent, Source, key_of_text, key_text};
+use crate::storage::source::{Key, RowContent, SourceTable, key_of_text, key_text};
 use crate::storage::{Id, collection};
 use rag_core::hash::sha256;
 use rag_core::metadata::{MOST_LEVELS, levels_exceed};
@@ -49,20 +49,25 @@ pub(super) struct Follower {
     table: Oid,
     name: String,
     pub(super) owner: String,
-    pub(super) source: Source,
+    pub(super) source: SourceTable,
     pub(super) domains: HashMap<String, Id>,
     /// What the table's owner's code took so far.
     spent: Cell<Duration>,
 }
 
 impl Follower {
-    pub(super) fn new(collection: Id, table: Oid, (name, owner): (String, String), source: Source) -> Self {
+    pub(super) fn new(
+        collection: Id,
+        table: Oid,
+        (name, owner): (String, String),
+        source: SourceTable,
+    ) -> Self {
         Self { collection, table, name, owner, source, domains: HashMap::new(), spent: Cell::default() }
     }
 
-    /// Runs `work` as the owner of the table: its policies, types and expressions are his, and may not keep the
+    /// Runs `work` as the owner of the table: its policies, types and expressions are theirs, and may not keep the
     /// worker from others for ever.
-    pub(super) fn as_owner<T>(&self, work: impl FnOnce(&Source) -> T) -> T {
+    pub(super) fn as_owner<T>(&self, work: impl FnOnce(&SourceTable) -> T) -> T {
         let at_most = config::attached_timeout();
         let left = (at_most * STATEMENTS).saturating_sub(self.spent.get()).min(at_most);
         let begun = Instant::now();
@@ -261,7 +266,7 @@ impl Follower {
     /// how many different rows there are, and whether nothing is left.
     fn compare_all(&mut self) -> Result<(i64, bool)> {
         let hashes: HashSet<String> =
-            self.as_owner(Source::all_hashes)?.iter().map(|hash| hexadecimal(hash)).collect();
+            self.as_owner(SourceTable::all_hashes)?.iter().map(|hash| hexadecimal(hash)).collect();
         let known: HashSet<String> = attached_row::all_keys(self.collection)?.into_iter().collect();
         let gone: Vec<String> = known.difference(&hashes).cloned().collect();
         for part in gone.chunks(KEYS as usize) {

@@ -33,7 +33,7 @@ const REMEDY: &str = "rag_attach the table again, or rag_detach it";
 /// Does a step of the attachment that the worker is at, in the caller's transaction; `false` if nothing was done.
 pub(crate) fn step(collection: Id) -> Result<bool> {
     let Some(attachment) = attachment::lock_running(collection)? else { return Ok(false) };
-    // An owner who drops the table holds it, and waits for this worker: it must not wait for him.
+    // An owner who drops the table holds it, and waits for this worker: it must not wait for them.
     let table = match attachment.source.map(|table| (table, relation::try_lock(table))) {
         Some((table, TableLock::Held)) => table,
         Some((_, TableLock::Busy)) => {

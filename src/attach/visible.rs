@@ -1,5 +1,5 @@
 //! Who sees a document of an attached table: whoever sees its row now, by the table's own policies and column
-//! privileges, asked as himself.
+//! privileges, asked as themselves.
 //!
 //! A row that was changed since it was indexed is not that row any more: what was indexed is hidden until a worker
 //! has caught up, so that a text never outlives the rights that came with it.
@@ -12,7 +12,7 @@ use crate::storage::Id;
 use crate::storage::attached_row::{self, KnownRow};
 use crate::storage::attachment;
 use crate::storage::relation::{self, Rights};
-use crate::storage::source::{Source, Wanted, key_of_text};
+use crate::storage::source::{SourceTable, Wanted, key_of_text};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
@@ -32,7 +32,7 @@ thread_local! {
     static NAMED: RefCell<HashMap<Id, usize>> = RefCell::new(HashMap::new());
 }
 
-/// Domains that the caller names: while this lives, policies of their tables run for him.
+/// Domains that the caller names: while this lives, policies of their tables run for them.
 pub(crate) struct Named(Vec<Id>);
 
 impl Named {
@@ -157,7 +157,7 @@ fn found(
     table: Option<Oid>,
     known_origin: &str,
     definition: &attachment::Definition,
-) -> Result<Option<Source>> {
+) -> Result<Option<SourceTable>> {
     let Some(table) = table else { return Ok(None) };
     let Some(relation) = relation::relation(table)? else { return Ok(None) };
     Ok(crate::storage::source::resolve(relation, definition, known_origin == origin(table))?.ok())
@@ -177,10 +177,10 @@ struct Guard {
     domain: Id,
     access: Access,
     by_version: bool,
-    source: Option<Source>,
+    source: Option<SourceTable>,
     probes: usize,
     documents: HashMap<Id, bool>,
-    /// All documents that he sees, once it was worth while to ask.
+    /// All documents that they see, once it was worth while to ask.
     all: Option<HashSet<Id>>,
 }
 
@@ -199,7 +199,7 @@ impl Guard {
         })
     }
 
-    fn decide(domain: Id) -> Result<(Access, Rights, Option<Source>)> {
+    fn decide(domain: Id) -> Result<(Access, Rights, Option<SourceTable>)> {
         const NONE: Rights = Rights { can_read: false, on_whole_table: false, has_policies: true };
         let principals = principal::current_principals()?;
         let guarded = elevation::elevated(|| attachment::of_domain(domain, &principals))?;
@@ -282,7 +282,7 @@ impl Guard {
         Ok(self.all.get_or_insert_default())
     }
 
-    /// Those of the documents whose row the caller sees: a query of the table, as himself.
+    /// Those of the documents whose row the caller sees: a query of the table, as themselves.
     fn probe(&self, rows: &[KnownRow]) -> Result<Vec<Id>> {
         let Some(source) = &self.source else { return Ok(Vec::new()) };
         let width = source.definition.key.len();

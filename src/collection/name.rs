@@ -32,7 +32,7 @@ pub(crate) fn missing(name: &str) -> Error {
 }
 
 /// [`missing`], for a bare name that means none of the candidates: they are what others have granted, which the
-/// caller may see, and how he writes them.
+/// caller may see, and how they write them.
 pub(crate) fn missing_among(candidates: &[Collection], name: &str) -> Error {
     let mut granted: Vec<&Collection> = candidates.iter().collect();
     granted.sort_by(|a, b| a.owner.cmp(&b.owner));
@@ -63,7 +63,7 @@ pub(crate) fn split_name(name: &str) -> Result<(Option<&str>, &str)> {
 }
 
 /// The collection among those of one name that is meant by it: with an owner, any that the caller may see; by the bare
-/// name his own, else one that he has accepted. What others only grant never has a bare name: it would change what the
+/// name their own, else one that they have accepted. What others only grant never has a bare name: it would change what the
 /// name means, or make it ambiguous.
 pub(crate) fn choose<'a>(
     candidates: &'a [Collection],
@@ -74,7 +74,7 @@ pub(crate) fn choose<'a>(
     let rank = |c: &Collection| match c {
         c if c.is_own && Some(&c.owner) == me.as_ref() => Some(0),
         c if c.is_own => Some(1),
-        // Everyone has a default of his own.
+        // Everyone has a default of their own.
         c if c.is_accepted && c.name != DEFAULT_COLLECTION => Some(2),
         _ => owner.map(|_| 3),
     };

@@ -20,7 +20,7 @@ choices! {
 
 /// Gives, or takes back, a privilege on a collection of the caller's.
 ///
-/// 42704: no such collection or role. 42501: not his, or public and he is no superuser. 22023: bad principal or privilege.
+/// 42704: no such collection or role. 42501: not theirs, or public and they are no superuser. 22023: bad principal or privilege.
 pub(crate) fn set_grant(name: &str, principal_name: &str, privilege: &str, granted: bool) -> Result<()> {
     let privilege = Privilege::parse(privilege, "privilege")?.name();
     if principal::Principal::parse(principal_name).is_none() {
@@ -44,7 +44,7 @@ pub(crate) fn set_grant(name: &str, principal_name: &str, privilege: &str, grant
 }
 
 /// The collection of this name that is the caller's to manage, or a superuser's who names its owner. 42704: the name
-/// means none. 42501: it is not his.
+/// means none. 42501: it is not theirs.
 pub(crate) fn own_collection<'a>(visible: &'a [Collection], name: &str) -> Result<&'a Collection> {
     let me = principal::current_owner()?;
     let (owner, _) = split_name(name)?;

@@ -49,7 +49,7 @@ pub(crate) fn process_now(stored: Id) -> Result<()> {
     if status == "done" {
         return Ok(());
     }
-    // The document is the caller's own: he has just written it under the table's policies.
+    // The document is the caller's own: they have just written it under the table's policies.
     let (loaded, collection) = elevation::elevated(|| {
         Ok::<_, Error>((document::load(domain, stored)?, collection::of_domain(domain)?))
     })?;

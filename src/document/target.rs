@@ -19,7 +19,7 @@ pub(crate) struct Target {
 
 /// Finds the domain for a document of `owner` in a collection, and makes it if it is the first document there.
 ///
-/// 42704: no such collection, or none that the caller may see. 42501: not his to write, or not an owner he acts
+/// 42704: no such collection, or none that the caller may see. 42501: not theirs to write, or not an owner they act
 /// as. A superuser may write for any principal.
 pub(crate) fn resolve(name: &str, owner: &str) -> Result<Target> {
     let acts_as_owner = principal::current_principals()?.iter().any(|p| p == owner);
@@ -37,7 +37,7 @@ pub(crate) fn resolve(name: &str, owner: &str) -> Result<Target> {
     let own = candidates.iter().find(|c| c.owner == owner && c.is_own);
     let chosen = match own {
         Some(collection) if acts_as_owner => Some(collection),
-        // Everyone has a default of his own; that of a role he inherits is written OWNER/default.
+        // Everyone has a default of their own; that of a role they inherit is written OWNER/default.
         _ if bare == DEFAULT_COLLECTION && meant_owner.is_none() => return create_default(owner),
         _ => choose(&candidates, meant_owner, name)?,
     };

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 /// What a caller waits for.
 pub(crate) struct Awaited {
-    /// Domains whose jobs he is shown as himself.
+    /// Domains whose jobs they are shown as themselves.
     pub(crate) domains: Vec<Id>,
-    /// Attached collections of his own. All their documents are his, and asking the table for each would take long.
+    /// Attached collections of their own. All their documents are theirs, and asking the table for each would take long.
     pub(crate) own_attached: Vec<Id>,
     /// Attached collections of others.
     pub(crate) attached: Vec<Id>,

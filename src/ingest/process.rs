@@ -6,7 +6,7 @@ use crate::engine;
 use crate::error::{Error, Result};
 use crate::storage::collection::Collection;
 use crate::storage::document::{self, Completed, StoredDocument, VersionLock};
-use crate::storage::embedding::{self, Space};
+use crate::storage::embedding::{self, VectorSpace};
 use crate::storage::{Id, chunk, job, model_change, segment};
 use pgrx::PgSqlErrorCode;
 use rag_core::chunk::indexed_title;
@@ -130,7 +130,7 @@ impl PreparedWork {
 
     /// Vectors of equal texts that the domain already has. Needs a transaction.
     pub(crate) fn known_vectors(&self, model: &str) -> Result<HashMap<[u8; 32], String>> {
-        let Some(space) = embedding::space(model)? else { return Ok(HashMap::new()) };
+        let Some(space) = embedding::vector_space(model)? else { return Ok(HashMap::new()) };
         let found = embedding::by_hash(self.document.domain, space, &self.hashes)?;
         Ok(found.into_iter().filter_map(|(hash, v)| Some((<[u8; 32]>::try_from(hash).ok()?, v))).collect())
     }
@@ -193,8 +193,11 @@ pub(crate) fn write(domain: Id, collection: &Collection, batch: &[&ProcessedDocu
     }
     let mut entries: Vec<(Id, String, String)> = Vec::new();
     let dimension = batch.iter().map(|d| d.dimension).max().unwrap_or(0);
-    let space =
-        if dimension > 0 { Some(embedding::ensure_space(&collection.model, dimension)?) } else { None };
+    let space = if dimension > 0 {
+        Some(embedding::ensure_vector_space(&collection.model, dimension)?)
+    } else {
+        None
+    };
     for processed in batch {
         let StoredDocument { id, version, .. } = processed.document;
         match document::lock_version(domain, id, version)? {
@@ -225,7 +228,7 @@ pub(crate) fn write(domain: Id, collection: &Collection, batch: &[&ProcessedDocu
 
 fn write_one(
     domain: Id,
-    space: Option<Space>,
+    space: Option<VectorSpace>,
     processed: &ProcessedDocument,
     entries: &mut Vec<(Id, String, String)>,
 ) -> Result<()> {

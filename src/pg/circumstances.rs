@@ -10,7 +10,7 @@ thread_local! {
     static CALLBACKS_REGISTERED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Who asks, in which statement, and what he can see.
+/// Who asks, in which statement, and what they can see.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Circumstances {
     user: pg_sys::Oid,

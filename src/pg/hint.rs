@@ -1,12 +1,12 @@
 //! Hints for errors that Postgres raises before anything of ours runs: "permission denied" of those who may not use the
-//! extension yet, and a collection's name where `rag_search` takes a number.
+//! extension yet, and a number where `rag_search` takes a collection's name.
 
 use pgrx::{PgLogLevel, PgSqlErrorCode, pg_guard, pg_sys};
 use std::ffi::{CStr, c_char};
 
 const ENABLE: &CStr = c"A superuser allows a role to use rag_ext: SELECT rag_enable('role').";
 const NAME_ARGUMENTS: &CStr =
-    c"rag_search(query, k, collection, …): write rag_search('…', collection => 'name') to leave k out.";
+    c"rag_search(query, collection, filter, k, mode, options): write rag_search('…', k => 5) to leave out what is before k.";
 
 /// Functions that stay with superusers, whatever is enabled.
 const OF_SUPERUSERS: [&str; 4] =
@@ -30,7 +30,6 @@ unsafe extern "C-unwind" fn emit_log(error: *mut pg_sys::ErrorData) {
     // opposed to a warning's, is never freed.
     unsafe {
         if (*error).elevel == PgLogLevel::ERROR as i32
-            && (*error).hint.is_null()
             && let Some(hint) = hint_for(&*error)
         {
             (*error).hint = hint.as_ptr().cast_mut();
@@ -45,39 +44,22 @@ unsafe extern "C-unwind" fn emit_log(error: *mut pg_sys::ErrorData) {
 /// An error whose texts outlive the call.
 unsafe fn hint_for(error: &pg_sys::ErrorData) -> Option<&'static CStr> {
     const DENIED: i32 = PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE as i32;
-    const NOT_A_NUMBER: i32 = PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION as i32;
-    // SAFETY: as the function's; the text of the client's statement, if there is one, outlives it.
-    unsafe {
-        match error.sqlerrcode {
-            DENIED => is_about_ours(text(error.message_id), text(error.message)).then_some(ENABLE),
-            NOT_A_NUMBER => {
-                let before = usize::try_from(error.cursorpos).ok()?.checked_sub(1)?;
-                is_in_call(b"rag_search", text(pg_sys::debug_query_string), before).then_some(NAME_ARGUMENTS)
-            }
-            _ => None,
-        }
+    const NO_FUNCTION: i32 = PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION as i32;
+    // SAFETY: as the function's.
+    let message = unsafe { text(error.message) };
+    // SAFETY: as above.
+    let is_hinted = unsafe { !text(error.hint).is_empty() };
+    match error.sqlerrcode {
+        // SAFETY: as above.
+        DENIED if !is_hinted => is_about_ours(unsafe { text(error.message_id) }, message).then_some(ENABLE),
+        // The hint that Postgres gives here, to add type casts, leads astray.
+        NO_FUNCTION => contains(message, b"rag_search(unknown, integer").then_some(NAME_ARGUMENTS),
+        _ => None,
     }
 }
 
-/// Whether a place in a statement, counted in characters, is among the arguments of a call of this function.
-fn is_in_call(function: &[u8], statement: &[u8], place: usize) -> bool {
-    let Ok(statement) = std::str::from_utf8(statement) else { return false };
-    let before: String = statement.chars().take(place).collect();
-    let Some(call) = before.as_bytes().windows(function.len()).rposition(|word| word == function) else {
-        return false;
-    };
-    let mut depth = 0;
-    for byte in &before.as_bytes()[call + function.len()..] {
-        match byte {
-            b'(' => depth += 1,
-            b')' => depth -= 1,
-            _ => {}
-        }
-        if depth < 0 {
-            return false;
-        }
-    }
-    depth == 1
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
 }
 
 /// The string at a pointer, empty for null.

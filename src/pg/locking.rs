@@ -1,6 +1,6 @@
 //! Keeps ordinary roles from locking tables of the extension as wholes: workers, and everybody else, would wait for them.
 //!
-//! LOCK TABLE asks for no more than the right to delete rows, which everybody has to his own. Other statements take
+//! LOCK TABLE asks for no more than the right to delete rows, which everybody has to their own. Other statements take
 //! their lock first and look for the right to it then; while they wait for it, everybody waits behind them. So whoever
 //! has not the right is refused before.
 

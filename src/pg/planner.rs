@@ -2,9 +2,9 @@
 //!
 //! Row-level security alone filters what a scan brings: a sequential scan, or an index that begins with another column
 //! than the policy's, still goes over others' rows, which shows in time and counters. So such a role's plan reads a
-//! table by an index that leads with the guarded column, and by the list of what he sees. Sizes and statistics, by
-//! which the planner would estimate and choose, are about all rows: he gets constants, and so
-//! do functions that run with their definer's rights for him, triggers for instance. Superusers, workers, and roles with
+//! table by an index that leads with the guarded column, and by the list of what they see. Sizes and statistics, by
+//! which the planner would estimate and choose, are about all rows: they get constants, and so
+//! do functions that run with their definer's rights for them, triggers for instance. Superusers, workers, and roles with
 //! BYPASSRLS are planned for as ever.
 
 use crate::error::Error;
@@ -277,7 +277,7 @@ unsafe fn paths_by(
 }
 
 /// Whether a path looks up one unique column by a value, or by some: whoever knows a random id may be told as fast as
-/// ever what he sees of it, but may not go over a range of them.
+/// ever what they see of it, but may not go over a range of them.
 ///
 /// # Safety
 /// A valid path.

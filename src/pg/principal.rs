@@ -55,7 +55,7 @@ pub(crate) fn is_held_to_policies() -> bool {
 }
 
 /// Whether it holds for the current user, or for who has called a function that runs with its definer's rights: what that
-/// reads must not tell him more than the function does.
+/// reads must not tell them more than the function does.
 pub(crate) fn caller_is_held_to_policies() -> bool {
     is_held_to_policies() || role_is_held_to_policies(outer_user())
 }

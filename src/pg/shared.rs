@@ -4,7 +4,7 @@
 //! false, requests for work are dropped and the engine's state is unknown.
 
 use crate::error::{Error, Result};
-use crate::pg::work_queue::{Place, WORKERS, WorkQueue};
+use crate::pg::work_queue::{WORKERS, WorkQueue, WorkerSlot};
 use crate::pg::{interrupts, server, transaction, worker};
 use pgrx::{PGRXSharedMemory, PgLogLevel, PgLwLock, PgSqlErrorCode, pg_guard, pg_shmem_init, pg_sys};
 use rag_core::hash::sha256;
@@ -150,7 +150,7 @@ thread_local! {
     static WORK_AT_COMMIT: Cell<bool> = const { Cell::new(false) };
     static CALLBACK_REGISTERED: Cell<bool> = const { Cell::new(false) };
     /// This process's place among the workers.
-    static PLACE: Cell<Option<Place>> = const { Cell::new(None) };
+    static PLACE: Cell<Option<WorkerSlot>> = const { Cell::new(None) };
 }
 
 /// Wakes the launcher for the current database when the current transaction commits. Costs next to nothing
@@ -235,7 +235,7 @@ fn set_latch(latch: usize) {
 }
 
 /// This process, a worker, takes the place that the launcher kept for it. False if it must end at once.
-pub(crate) fn attach_worker(place: Place) -> bool {
+pub(crate) fn attach_worker(place: WorkerSlot) -> bool {
     let attached =
         with_work_queue(|queue, _| queue.attach(place, server::own_pid(), own_latch(), server::now()))
             .unwrap_or(false);
@@ -266,7 +266,7 @@ unsafe extern "C-unwind" fn at_worker_exit(_code: i32, _argument: pg_sys::Datum)
 }
 
 /// This worker's leave to follow an attached table, until it is dropped.
-pub(crate) struct Following(Place);
+pub(crate) struct Following(WorkerSlot);
 
 impl Following {
     /// `None` if as many other workers of this database are at attached tables.
@@ -305,7 +305,7 @@ pub(crate) fn requests_for_work() -> u64 {
     PLACE.get().and_then(|place| with_work_queue(|queue, _| queue.requests(place))).unwrap_or(0)
 }
 
-/// This worker is about to work on documents of this owner; false if `most` others of its database are at his.
+/// This worker is about to work on documents of this owner; false if `most` others of its database are at theirs.
 pub(crate) fn serve(owner: &str, most: usize) -> bool {
     let [a, b, c, d, e, f, g, h, ..] = sha256(owner.as_bytes());
     // 0 stands for nobody.

@@ -67,10 +67,10 @@ unsafe fn run(sql: &CStr) {
         pg_sys::PortalStart(portal, std::ptr::null_mut(), 0, std::ptr::null_mut());
         let receiver = pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestNone);
         pg_sys::MemoryContextSwitchTo(outer);
-        #[cfg(feature = "pg18")]
-        pg_sys::PortalRun(portal, ALL, true, receiver, receiver, std::ptr::null_mut());
         #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
         pg_sys::PortalRun(portal, ALL, true, true, receiver, receiver, std::ptr::null_mut());
+        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
+        pg_sys::PortalRun(portal, ALL, true, receiver, receiver, std::ptr::null_mut());
         ((*receiver).rDestroy.unwrap_or(keep))(receiver);
         pg_sys::PortalDrop(portal, false);
         pg_sys::CommitTransactionCommand();

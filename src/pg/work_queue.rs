@@ -12,7 +12,7 @@ mod plan;
 #[path = "work_queue/table.rs"]
 mod table;
 
-pub(crate) use plan::{Kind, Limits, Next, Place};
+pub(crate) use plan::{Kind, Limits, Next, WorkerSlot};
 use table::{Database, NO_DATABASE, NO_WORKER, Stage, Worker};
 
 /// Databases that can be told apart. More share the table: one that has nothing to do makes room.
@@ -216,7 +216,7 @@ impl WorkQueue {
             busy_since: now,
             ..NO_WORKER
         };
-        Next::Start { database: oid, place: Place { index: place, token: self.last_token }, kind }
+        Next::Start { database: oid, place: WorkerSlot { index: place, token: self.last_token }, kind }
     }
 
     /// Asks a worker that had its turn to leave; else says when one will have had it.
@@ -239,7 +239,7 @@ impl WorkQueue {
     }
 
     /// A worker's process did not start, or ended before it took its place.
-    pub(crate) fn start_failed(&mut self, place: Place, now: i64) {
+    pub(crate) fn start_failed(&mut self, place: WorkerSlot, now: i64) {
         if let Some(worker) = self.worker(place).filter(|worker| worker.stage == Stage::Starting) {
             let (oid, kind) = (worker.database, worker.kind);
             *worker = NO_WORKER;
@@ -248,14 +248,14 @@ impl WorkQueue {
     }
 
     /// A worker's process could not be had: its database is not to blame.
-    pub(crate) fn start_refused(&mut self, place: Place) {
+    pub(crate) fn start_refused(&mut self, place: WorkerSlot) {
         if let Some(worker) = self.worker(place).filter(|worker| worker.stage == Stage::Starting) {
             *worker = NO_WORKER;
         }
     }
 
     /// A started worker takes its place. False if nobody keeps it: then it must leave at once.
-    pub(crate) fn attach(&mut self, place: Place, pid: i32, wake: usize, now: i64) -> bool {
+    pub(crate) fn attach(&mut self, place: WorkerSlot, pid: i32, wake: usize, now: i64) -> bool {
         let Some(oid) =
             self.worker(place).filter(|worker| worker.stage == Stage::Starting).map(|worker| worker.database)
         else {
@@ -275,7 +275,7 @@ impl WorkQueue {
     }
 
     /// A worker is about to look for work.
-    pub(crate) fn look(&mut self, place: Place) {
+    pub(crate) fn look(&mut self, place: WorkerSlot) {
         let wanted = self.worker(place).map(|worker| worker.database).map(|oid| self.wanted(oid));
         if let (Some(wanted), Some(worker)) = (wanted, self.worker(place)) {
             worker.seen = wanted;
@@ -283,12 +283,12 @@ impl WorkQueue {
     }
 
     /// How often work was asked for in a worker's database.
-    pub(crate) fn requests(&mut self, place: Place) -> u64 {
+    pub(crate) fn requests(&mut self, place: WorkerSlot) -> u64 {
         self.worker(place).map(|worker| worker.database).map_or(0, |oid| self.wanted(oid))
     }
 
     /// A worker found nothing to do and pauses for a moment. False if there was a request since it looked.
-    pub(crate) fn pause(&mut self, place: Place) -> bool {
+    pub(crate) fn pause(&mut self, place: WorkerSlot) -> bool {
         let Some((oid, seen)) = self.worker(place).map(|worker| (worker.database, worker.seen)) else {
             return true;
         };
@@ -305,7 +305,7 @@ impl WorkQueue {
     }
 
     /// A worker's pause is over. True if it was called to work, and then counts as looking for it.
-    pub(crate) fn resume(&mut self, place: Place, now: i64) -> bool {
+    pub(crate) fn resume(&mut self, place: WorkerSlot, now: i64) -> bool {
         let called = match self.worker(place) {
             Some(worker) => {
                 worker.pausing = false;
@@ -326,12 +326,12 @@ impl WorkQueue {
     }
 
     /// Whether a worker is asked to make room for another database.
-    pub(crate) fn must_leave(&self, place: Place) -> bool {
+    pub(crate) fn must_leave(&self, place: WorkerSlot) -> bool {
         self.workers.get(place.index).is_some_and(|worker| worker.token == place.token && worker.leave)
     }
 
     /// A worker leaves because nothing is left to do before `due`, or because the extension is `absent`.
-    pub(crate) fn leave_idle(&mut self, place: Place, due: i64, absent: bool, now: i64, wake: Wake<'_>) {
+    pub(crate) fn leave_idle(&mut self, place: WorkerSlot, due: i64, absent: bool, now: i64, wake: Wake<'_>) {
         if let Some(worker) = self.worker(place) {
             let (oid, seen, kind, made_room) = (worker.database, worker.seen, worker.kind, worker.leave);
             *worker = NO_WORKER;
@@ -353,7 +353,7 @@ impl WorkQueue {
     }
 
     /// A worker ends otherwise: by an error or a signal.
-    pub(crate) fn leave_early(&mut self, place: Place, now: i64, wake: Wake<'_>) {
+    pub(crate) fn leave_early(&mut self, place: WorkerSlot, now: i64, wake: Wake<'_>) {
         if let Some(worker) = self.worker(place) {
             let (oid, kind) = (worker.database, worker.kind);
             *worker = NO_WORKER;
@@ -409,7 +409,7 @@ impl WorkQueue {
         Some(database)
     }
 
-    fn worker(&mut self, place: Place) -> Option<&mut Worker> {
+    fn worker(&mut self, place: WorkerSlot) -> Option<&mut Worker> {
         self.workers
             .get_mut(place.index)
             .filter(|worker| worker.stage != Stage::Free && worker.token == place.token)

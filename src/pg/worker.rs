@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 use crate::pg::interrupts;
 use crate::pg::shared;
-use crate::pg::work_queue::Place;
+use crate::pg::work_queue::WorkerSlot;
 use pgrx::bgworkers::{BackgroundWorkerBuilder, BgWorkerStartTime};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::CaughtError;
@@ -87,7 +87,7 @@ fn set_handler(signal: i32, handler: unsafe extern "C-unwind" fn(i32)) {
     unsafe {
         #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
         pg_sys::pqsignal(signal, Some(handler));
-        #[cfg(feature = "pg18")]
+        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
         pg_sys::pqsignal_be(signal, Some(handler));
     }
 }
@@ -111,7 +111,7 @@ pub(crate) struct StartedWorker {
 
 impl StartedWorker {
     /// Starts a worker for a database; `None` if `max_worker_processes` is exhausted.
-    pub(crate) fn start(name: &str, function: &str, database: u32, place: Place) -> Option<Self> {
+    pub(crate) fn start(name: &str, function: &str, database: u32, place: WorkerSlot) -> Option<Self> {
         // SAFETY: reads a variable that is set at the start of the process.
         let own_pid = unsafe { pg_sys::MyProcPid };
         let builder = BackgroundWorkerBuilder::new(name)
@@ -151,8 +151,8 @@ impl Drop for StartedWorker {
     }
 }
 
-/// What a database's owner sets for it is for his sessions, and not for those of a superuser who works in it: no
-/// function or operator of ours is to be found in his schemas, and nothing of his is to end or forbid the work.
+/// What a database's owner sets for it is for their sessions, and not for those of a superuser who works in it: no
+/// function or operator of ours is to be found in their schemas, and nothing of theirs is to end or forbid the work.
 ///
 /// No wait for a lock is without a limit, or any idle transaction could stop a worker for everybody. It is below the
 /// default of deadlock_timeout, so that a session and a worker who wait for each other are told apart by the worker,
@@ -168,7 +168,7 @@ const OWN_SETTINGS: &[(&CStr, &CStr)] = &[
     (c"statement_timeout", c"0"),
     (c"lock_timeout", c"500ms"),
     (c"idle_in_transaction_session_timeout", c"0"),
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
     (c"transaction_timeout", c"0"),
 ];
 
@@ -224,11 +224,11 @@ pub(crate) fn connect_to_shared_catalogs() {
 }
 
 /// The place that [`StartedWorker::start`] was given.
-fn own_place() -> Option<Place> {
+fn own_place() -> Option<WorkerSlot> {
     // SAFETY: Postgres sets the entry before it calls a worker's function, and its text ends with a NUL.
     let extra = unsafe { CStr::from_ptr((*pg_sys::MyBgworkerEntry).bgw_extra.as_ptr()) };
     let (index, token) = extra.to_str().ok()?.split_once(' ')?;
-    Some(Place { index: index.parse().ok()?, token: token.parse().ok()? })
+    Some(WorkerSlot { index: index.parse().ok()?, token: token.parse().ok()? })
 }
 
 /// Whether this worker was asked to end: by the server, an administrator, or to make room for another database.
@@ -369,7 +369,7 @@ pub(crate) fn wait_as_supervisor(descriptor: Option<BorrowedFd<'_>>, at_most: Du
 
 /// Ends the process as one that is to be started again: a worker that returns is not.
 // Before 18 the binding does say that proc_exit does not return.
-#[cfg_attr(not(feature = "pg18"), allow(unreachable_code))]
+#[cfg_attr(any(feature = "pg15", feature = "pg16", feature = "pg17"), allow(unreachable_code))]
 #[expect(
     clippy::disallowed_methods,
     reason = "never reached: proc_exit does not return, but its binding does not say so"

@@ -26,13 +26,13 @@ use std::rc::Rc;
 pub(crate) struct Rights {
     /// Domains whose rows the caller sees. Of attached tables: as far as the table's own policies say.
     pub(crate) readable: Vec<Id>,
-    /// Domains whose documents he may change.
+    /// Domains whose documents they may change.
     pub(crate) writable: Vec<Id>,
-    /// Collections that he can name, whether or not he may read anything in them.
+    /// Collections that they can name, whether or not they may read anything in them.
     pub(crate) collections: Vec<Id>,
-    /// Collections of which he is the owner.
+    /// Collections of which they are the owner.
     pub(crate) own_collections: Vec<Id>,
-    /// Domains with a grant that he gave or got.
+    /// Domains with a grant that they gave or got.
     pub(crate) granted: Vec<Id>,
 }
 
@@ -87,7 +87,7 @@ impl Shown {
     }
 }
 
-/// Domains that the caller sees by his principals, also where he is a superuser; all there are with `everything`, which
+/// Domains that the caller sees by their principals, also where they are a superuser; all there are with `everything`, which
 /// is for `rag_ext.all_domains`. With a name: those of collections so called.
 pub(crate) fn visible_domains(everything: bool, name: Option<&str>) -> Result<Vec<VisibleDomain>> {
     if everything || principal::is_held_to_policies() {
@@ -224,7 +224,7 @@ fn future_domains(principals: &[String], own: &[Collection], grants: &[Grant]) -
     let mut domains = Vec::new();
     for principal in principals {
         domains.push(derived(None, principal));
-        // A collection of a role that the caller inherits: his documents there are his own.
+        // A collection of a role that the caller inherits: their documents there are their own.
         let inherited = own.iter().filter(|c| c.owner != *principal && !c.is_shared && !is_attached(c.id));
         domains.extend(inherited.map(|c| derived(Some(c.id), principal)));
         let open = grants.iter().filter(|g| g.is_for_writing && !g.is_shared && !is_attached(g.collection));

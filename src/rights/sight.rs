@@ -25,7 +25,7 @@ impl Sight {
         }
     }
 
-    /// Whether the caller sees this document. Of an attached table: whether he sees its row now, unchanged.
+    /// Whether the caller sees this document. Of an attached table: whether they see its row now, unchanged.
     pub(crate) fn sees_document(&mut self, domain: Id, document: Id) -> Result<bool> {
         if self.rights()?.readable.binary_search(&domain).is_err() {
             return Ok(false);
@@ -33,12 +33,12 @@ impl Sight {
         if is_attached(domain) { self.visibility.sees_document(domain, document) } else { Ok(true) }
     }
 
-    /// Whether the caller sees what was made of this document: he sees the document, and no added policy hides it.
+    /// Whether the caller sees what was made of this document: they see the document, and no added policy hides it.
     pub(crate) fn sees_part(&mut self, domain: Id, document: Id) -> Result<bool> {
         Ok(self.sees_document(domain, document)? && self.shown.contains(domain, document)?)
     }
 
-    /// Whether the caller sees all rows of this domain, so that what was made of all of them is his to see.
+    /// Whether the caller sees all rows of this domain, so that what was made of all of them is theirs to see.
     pub(crate) fn sees_whole(&mut self, domain: Id) -> Result<bool> {
         let is_readable = self.rights()?.readable.binary_search(&domain).is_ok();
         Ok(is_readable && !*self.may_hide_rows.get_or_insert_with(collection::may_hide_rows))

@@ -1,4 +1,4 @@
-//! What a caller who finds less than he expects may want to know. It is about what he sees, and for superusers about what
+//! What a caller who finds less than they expect may want to know. It is about what they see, and for superusers about what
 //! they would see.
 
 use super::diagnostics::{Stages, Watch};

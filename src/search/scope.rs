@@ -27,7 +27,7 @@ impl Scope {
         let everything = config::all_domains() && server::user_is_superuser();
         let Some(name) = name else {
             let mut domains = rights::visible_domains(everything, None)?;
-            // That somebody says of his rows that they are the caller's is no reason to run his policies.
+            // That somebody says of their rows that they are the caller's is no reason to run their policies.
             let is_own = |d: &VisibleDomain| d.is_own || d.is_own_domain && !is_attached(d.id);
             domains.retain(|d| everything || is_own(d) || d.is_accepted);
             return Ok(Self { domains, may_hide_rows: may_hide_rows(), _named: None });
@@ -70,7 +70,7 @@ impl Scope {
         others.map(|d| d.id).collect()
     }
 
-    /// Domains all of whose rows are the caller's to see: his own, and those of tables that he attached. All of them
+    /// Domains all of whose rows are the caller's to see: their own, and those of tables that they attached. All of them
     /// for a superuser with `rag_ext.all_domains`.
     pub(crate) fn own_domains(&self) -> Vec<&VisibleDomain> {
         let everything = config::all_domains() && server::user_is_superuser();

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::pg::elevation::elevated;
 use crate::pg::principal;
 use crate::storage::Id;
-use crate::storage::embedding::{self, Space, VectorHit};
+use crate::storage::embedding::{self, VectorHit, VectorSpace};
 use rag_core::fuse::Ranked;
 use rag_wire::{Lane, TextRole};
 
@@ -24,7 +24,7 @@ pub(crate) struct VectorRetriever<'a> {
 }
 
 struct Group {
-    space: Space,
+    space: VectorSpace,
     vector: String,
     domains: Vec<Id>,
 }
@@ -48,7 +48,7 @@ impl<'a> VectorRetriever<'a> {
         let principals = principal::current_principals()?;
         let mut groups = Vec::new();
         for (model, domains) in scope.by_model() {
-            let Some(space) = elevated(|| embedding::space(model))? else { continue };
+            let Some(space) = elevated(|| embedding::vector_space(model))? else { continue };
             let texts = vec![query.to_owned()];
             let answer = engine::embed(Some(model), TextRole::Query, texts, Lane::Interactive, &principals)?;
             groups.push(Group { space, vector: embedding::vector_text(&answer.values), domains });

@@ -154,7 +154,7 @@ fn check_index(report: &mut Report, domain: Id) -> Result<()> {
         let problem = format!("{} chunks are in no keyword segment", living.len() - found);
         report.add("segment", domain, Remedy::RebuildIndex, problem);
     }
-    let uncounted = entries - found as i64 - verify::tombstones(domain)?;
+    let uncounted = entries - found as i64 - verify::deleted_chunks(domain)?;
     if uncounted > 0 {
         let problem = format!("{uncounted} deleted chunks in the keyword index are not counted as such");
         report.add("counter", domain, Remedy::Count(uncounted), problem);
@@ -191,7 +191,7 @@ fn mend(domain: &VisibleDomain, findings: &mut [Finding]) -> Result<()> {
             }
             // A new index has no deleted chunks.
             Remedy::Count(chunks) => {
-                wants_rebuild || verify::add_tombstones(domain.id, chunks).map(|()| true)?
+                wants_rebuild || verify::add_deletion_count(domain.id, chunks).map(|()| true)?
             }
             Remedy::RebuildIndex => false,
         };
@@ -224,7 +224,7 @@ fn rebuild(domain: &VisibleDomain) -> Result<()> {
     for _ in 0..TRIES {
         let locked = verify::lock_segments(domain.id)?;
         // Before the living are read: what is deleted from here on is counted for the next merge.
-        segment::delete_tombstones(domain.id)?;
+        segment::delete_deletion_counts(domain.id)?;
         let rebuilt: Result<bool> = transaction::with_catalog_snapshot(|| {
             // Written meanwhile: its chunks would be in the index twice.
             if verify::segment_ids(domain.id)? != locked {

@@ -1,5 +1,5 @@
 //! Keyword segments where a caller may see some rows and not others: of attached tables, and of all domains where an
-//! administrator has added policies of his own.
+//! administrator has added policies of their own.
 //!
 //! A segment's dictionary and counts are about all rows. It is opened as it is for those who see all rows. For others it
 //! is made anew of the chunks that they see, whose statistics are then theirs alone; that takes time with the number of
@@ -16,7 +16,7 @@ use crate::storage::{Id, chunk, is_attached, segment};
 use rag_bm25::Segment;
 use std::collections::HashSet;
 
-/// Chunks of a scope that the caller sees, with those deleted since the last merges where he sees all of a domain. Opens
+/// Chunks of a scope that the caller sees, with those deleted since the last merges where they see all of a domain. Opens
 /// no segment.
 pub(super) fn count_chunks(scope: &Scope) -> Result<usize> {
     let (attached, ordinary): (Vec<Id>, Vec<Id>) = scope.ids().into_iter().partition(|id| is_attached(*id));
@@ -40,7 +40,7 @@ fn entries(headers: &[SegmentHeader]) -> usize {
     headers.iter().map(|header| header.entries as usize).sum()
 }
 
-/// Segments of attached domains, as far as the caller sees them. He must have been found to see the domains.
+/// Segments of attached domains, as far as the caller sees them. They must have been found to see the domains.
 /// What is damaged is left out, and noted.
 pub(super) fn of_attached(
     domains: &[Id],
@@ -62,7 +62,7 @@ pub(super) fn of_attached(
     Ok(open)
 }
 
-/// Segments of the chunks that the caller sees, of any domains. He must have been found to see the domains.
+/// Segments of the chunks that the caller sees, of any domains. They must have been found to see the domains.
 /// What is damaged is left out, and noted.
 pub(super) fn of_domains(domains: &[Id], damage: &mut Option<Error>) -> Result<Vec<Segment>> {
     if domains.is_empty() {

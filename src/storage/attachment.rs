@@ -385,7 +385,7 @@ pub(crate) struct Guarded {
     pub(crate) is_own: bool,
     /// Whether the caller acts as the domain's owner.
     pub(crate) is_own_domain: bool,
-    /// Whether the caller has taken the domain into his searches.
+    /// Whether the caller has taken the domain into their searches.
     pub(crate) is_accepted: bool,
 }
 

@@ -74,7 +74,7 @@ pub(super) fn delete_others(domain: Id, document: Id, kept: &[Id]) -> Result<()>
         "WITH embeddings AS (
              DELETE FROM rag.embedding e WHERE e.domain_id = $1 AND e.chunk_id = ANY ($2)
          )
-         INSERT INTO rag.tombstone (domain_id, chunks) VALUES ($1, cardinality($2))",
+         INSERT INTO rag.deletion_count (domain_id, chunks) VALUES ($1, cardinality($2))",
         vec![uuid(domain).into(), gone.into()],
     )
 }

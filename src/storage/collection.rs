@@ -25,7 +25,7 @@ pub(crate) struct VisibleDomain {
 }
 
 /// Domains that the caller sees, with their collections; only those that are `listed`, where policies do not hold for
-/// him. With a name: those of collections so called.
+/// them. With a name: those of collections so called.
 pub(crate) fn visible_domains(listed: Option<&[Id]>, name: Option<&str>) -> Result<Vec<VisibleDomain>> {
     let mut args: Vec<spi::Arg> = vec![current_principals()?.into(), name.map(str::to_owned).into()];
     let mut condition = "";
@@ -107,7 +107,7 @@ pub(crate) fn shown_grants() -> Result<Vec<(Id, String, String)>> {
     )
 }
 
-/// A collection that the caller can name, whether or not he may read anything in it.
+/// A collection that the caller can name, whether or not they may read anything in it.
 #[derive(Debug, Clone)]
 pub(crate) struct Collection {
     pub(crate) id: Id,

@@ -21,7 +21,7 @@ const TABLES: [(&str, i64); 9] = [
     ("attached_row", 10_000),
     ("segment", 64),
     ("document", 200),
-    ("tombstone", 10_000),
+    ("deletion_count", 10_000),
     ("merge_failure", 10_000),
 ];
 
@@ -111,7 +111,7 @@ fn delete_if_empty(domain: Id) -> Result<bool> {
            AND NOT EXISTS (SELECT FROM rag.chunk t WHERE t.domain_id = $1)
            AND NOT EXISTS (SELECT FROM rag.section t WHERE t.domain_id = $1)
            AND NOT EXISTS (SELECT FROM rag.metadata_value t WHERE t.domain_id = $1)
-           AND NOT EXISTS (SELECT FROM rag.tombstone t WHERE t.domain_id = $1)
+           AND NOT EXISTS (SELECT FROM rag.deletion_count t WHERE t.domain_id = $1)
          RETURNING true",
         vec![uuid(domain).into()],
         |row| row.require::<bool>(1),

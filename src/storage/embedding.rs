@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString};
 
 /// A model's vector space.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Space {
+pub(crate) struct VectorSpace {
     pub(crate) id: Id,
     pub(crate) dimension: u32,
 }
@@ -42,27 +42,27 @@ pub(super) fn vector_schema() -> Result<String> {
 }
 
 /// The space of a model, if anything was embedded by it. Elevated.
-pub(crate) fn space(model: &str) -> Result<Option<Space>> {
+pub(crate) fn vector_space(model: &str) -> Result<Option<VectorSpace>> {
     spi::read_snapshot_one(
-        "SELECT id, dimension FROM rag.space WHERE model = $1",
+        "SELECT id, dimension FROM rag.vector_space WHERE model = $1",
         vec![model.into()],
-        |row| Ok(Space { id: id(row.require(1)?), dimension: row.require::<i32>(2)? as u32 }),
+        |row| Ok(VectorSpace { id: id(row.require(1)?), dimension: row.require::<i32>(2)? as u32 }),
     )
 }
 
 /// The space of a model, made with its partition if it is not there yet. Elevated.
-pub(crate) fn ensure_space(model: &str, dimension: u32) -> Result<Space> {
+pub(crate) fn ensure_vector_space(model: &str, dimension: u32) -> Result<VectorSpace> {
     let find = || {
         spi::read_latest_one(
-            "SELECT id, dimension FROM rag.space WHERE model = $1",
+            "SELECT id, dimension FROM rag.vector_space WHERE model = $1",
             vec![model.into()],
-            |row| Ok(Space { id: id(row.require(1)?), dimension: row.require::<i32>(2)? as u32 }),
+            |row| Ok(VectorSpace { id: id(row.require(1)?), dimension: row.require::<i32>(2)? as u32 }),
         )
     };
     let mut found = find()?;
     if found.is_none() {
         // Two transactions must not both make it; readers go on.
-        spi::run("LOCK TABLE rag.space IN SHARE ROW EXCLUSIVE MODE", vec![])?;
+        spi::run("LOCK TABLE rag.vector_space IN SHARE ROW EXCLUSIVE MODE", vec![])?;
         found = find()?;
     }
     let space = match found {
@@ -79,22 +79,22 @@ pub(crate) fn ensure_space(model: &str, dimension: u32) -> Result<Space> {
     Ok(space)
 }
 
-fn create_space(model: &str, dimension: u32) -> Result<Space> {
+fn create_space(model: &str, dimension: u32) -> Result<VectorSpace> {
     let schema = vector_schema()?;
     let space = spi::execute_one(
-        "INSERT INTO rag.space (model, dimension) VALUES ($1, $2) RETURNING id",
+        "INSERT INTO rag.vector_space (model, dimension) VALUES ($1, $2) RETURNING id",
         vec![model.into(), (dimension as i32).into()],
         |row| row.require::<Uuid>(1).map(id),
     )?
-    .ok_or_else(|| Error::internal("rag.space took no row"))?;
+    .ok_or_else(|| Error::internal("rag.vector_space took no row"))?;
     let leaf = leaf_name(space);
     // An ordinary table, not a member of the extension, so that pg_dump takes definition and rows along.
     // ATTACH takes a weaker lock on the parent than CREATE … PARTITION OF.
     for statement in [
         format!("CREATE TABLE rag.{leaf} (LIKE rag.embedding INCLUDING ALL)"),
-        format!("ALTER TABLE rag.{leaf} ALTER v SET STORAGE PLAIN, ALTER v SET STATISTICS 0"),
+        format!("ALTER TABLE rag.{leaf} ALTER vector SET STORAGE PLAIN, ALTER vector SET STATISTICS 0"),
         format!(
-            "ALTER TABLE rag.{leaf} ADD CONSTRAINT {leaf}_dimension CHECK ({schema}.vector_dims(v) = {dimension})"
+            "ALTER TABLE rag.{leaf} ADD CONSTRAINT {leaf}_dimension CHECK ({schema}.vector_dims(vector) = {dimension})"
         ),
         format!("ALTER TABLE rag.{leaf} ADD PRIMARY KEY (domain_id, chunk_id)"),
         format!("ALTER TABLE rag.{leaf} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY"),
@@ -102,7 +102,7 @@ fn create_space(model: &str, dimension: u32) -> Result<Space> {
     ] {
         spi::run(&statement, vec![])?;
     }
-    Ok(Space { id: space, dimension })
+    Ok(VectorSpace { id: space, dimension })
 }
 
 /// Name of a space's partition: letters, digits and underscores, so it needs no quotes.
@@ -111,11 +111,15 @@ pub(super) fn leaf_name(space: Id) -> String {
 }
 
 /// Vectors of the domain's chunks whose embedded text has one of these hashes, as text.
-pub(crate) fn by_hash(domain: Id, space: Space, hashes: &[[u8; 32]]) -> Result<HashMap<Vec<u8>, String>> {
+pub(crate) fn by_hash(
+    domain: Id,
+    space: VectorSpace,
+    hashes: &[[u8; 32]],
+) -> Result<HashMap<Vec<u8>, String>> {
     let rows = spi::read_latest(
-        "SELECT DISTINCT ON (c.sha256) c.sha256, e.v::text
+        "SELECT DISTINCT ON (c.sha256) c.sha256, e.vector::text
          FROM rag.chunk c JOIN rag.embedding e ON e.domain_id = c.domain_id AND e.chunk_id = c.id
-         WHERE c.domain_id = $1 AND c.sha256 = ANY ($2) AND e.space_id = $3
+         WHERE c.domain_id = $1 AND c.sha256 = ANY ($2) AND e.vector_space_id = $3
          ORDER BY c.sha256, c.id",
         vec![
             uuid(domain).into(),
@@ -142,11 +146,11 @@ pub(crate) fn vector_text(values: &[f32]) -> String {
 }
 
 /// Which of these chunks, by position, have no vector in the space. Elevated, or for workers.
-pub(crate) fn missing(domain: Id, space: Space, chunks: &[Id]) -> Result<Vec<usize>> {
+pub(crate) fn missing(domain: Id, space: VectorSpace, chunks: &[Id]) -> Result<Vec<usize>> {
     let rows = spi::read_latest(
         "SELECT (c.position - 1)::int FROM unnest($3::uuid[]) WITH ORDINALITY AS c (id, position)
          WHERE NOT EXISTS (SELECT FROM rag.embedding e
-                           WHERE e.space_id = $1 AND e.domain_id = $2 AND e.chunk_id = c.id)
+                           WHERE e.vector_space_id = $1 AND e.domain_id = $2 AND e.chunk_id = c.id)
          ORDER BY c.position",
         vec![uuid(space.id).into(), uuid(domain).into(), uuids(chunks.iter().copied()).into()],
         |row| row.require::<i32>(1),
@@ -155,12 +159,12 @@ pub(crate) fn missing(domain: Id, space: Space, chunks: &[Id]) -> Result<Vec<usi
 }
 
 /// Stores the vectors of chunks.
-pub(crate) fn insert(domain: Id, space: Space, chunks: &[Id], vectors: Vec<String>) -> Result<()> {
+pub(crate) fn insert(domain: Id, space: VectorSpace, chunks: &[Id], vectors: Vec<String>) -> Result<()> {
     let schema = vector_schema()?;
     spi::run(
         &format!(
-            "INSERT INTO rag.embedding (space_id, domain_id, chunk_id, v)
-             SELECT $1, $2, e.chunk_id, e.v::{schema}.halfvec FROM unnest($3::uuid[], $4::text[]) AS e (chunk_id, v)"
+            "INSERT INTO rag.embedding (vector_space_id, domain_id, chunk_id, vector)
+             SELECT $1, $2, e.chunk_id, e.vector::{schema}.halfvec FROM unnest($3::uuid[], $4::text[]) AS e (chunk_id, vector)"
         ),
         vec![
             uuid(space.id).into(),
@@ -174,7 +178,7 @@ pub(crate) fn insert(domain: Id, space: Space, chunks: &[Id], vectors: Vec<Strin
 /// Vectors of chunks of these domains, with their models. Elevated.
 pub(crate) fn of_chunks(domains: &[Id], chunks: &[Id]) -> Result<Vec<(Id, String, Vec<f32>)>> {
     spi::read_snapshot(
-        "SELECT e.chunk_id, s.model, e.v::real[] FROM rag.space s JOIN rag.embedding e ON e.space_id = s.id
+        "SELECT e.chunk_id, s.model, e.vector::real[] FROM rag.vector_space s JOIN rag.embedding e ON e.vector_space_id = s.id
          WHERE e.domain_id = ANY ($1) AND e.chunk_id = ANY ($2) ORDER BY e.chunk_id, s.model",
         vec![uuids(domains.iter().copied()).into(), uuids(chunks.iter().copied()).into()],
         |row| Ok((id(row.require(1)?), row.require(2)?, row.require(3)?)),
@@ -184,7 +188,7 @@ pub(crate) fn of_chunks(domains: &[Id], chunks: &[Id]) -> Result<Vec<(Id, String
 /// Chunks of a domain with a vector of this model. Elevated.
 pub(crate) fn count(domain: Id, model: &str) -> Result<i64> {
     let count = spi::read_snapshot_one(
-        "SELECT count(*) FROM rag.space s JOIN rag.embedding e ON e.space_id = s.id
+        "SELECT count(*) FROM rag.vector_space s JOIN rag.embedding e ON e.vector_space_id = s.id
          WHERE s.model = $2 AND e.domain_id = $1",
         vec![uuid(domain).into(), model.into()],
         |row| row.require::<i64>(1),
@@ -223,7 +227,7 @@ fn query_vector(schema: &str, text: &str) -> Result<spi::Arg> {
 /// ORDER BY has a second key, so no approximate index can serve it; and what others have in the space is not read,
 /// however cheap the planner thinks a sequential scan. The distance is computed once per vector.
 pub(crate) fn nearest_exact(
-    space: Space,
+    space: VectorSpace,
     domains: &[Id],
     query: &str,
     limit: usize,
@@ -239,19 +243,19 @@ pub(crate) fn nearest_exact(
     let (from, settings): (_, &[(&CStr, &CStr)]) = match documents {
         // In the order of the table: by a bitmap, in two thirds of the time of an index scan.
         None => (
-            "rag.embedding e WHERE e.space_id = $1 AND e.domain_id = ANY ($2)",
+            "rag.embedding e WHERE e.vector_space_id = $1 AND e.domain_id = ANY ($2)",
             &[(c"enable_seqscan", c"off"), (c"enable_indexscan", c"off")],
         ),
         Some(documents) => {
             args.push(uuids(documents.iter().copied()).into());
             let from = "rag.chunk c JOIN rag.embedding e ON e.domain_id = c.domain_id AND e.chunk_id = c.id
-             WHERE e.space_id = $1 AND c.domain_id = ANY ($2) AND c.document_id = ANY ($5)";
+             WHERE e.vector_space_id = $1 AND c.domain_id = ANY ($2) AND c.document_id = ANY ($5)";
             (from, &[(c"enable_seqscan", c"off")])
         }
     };
     let sql = format!(
         "SELECT n.chunk_id, 1 - n.distance
-         FROM (SELECT e.chunk_id, e.v OPERATOR({schema}.<=>) $3 AS distance FROM {from}
+         FROM (SELECT e.chunk_id, e.vector OPERATOR({schema}.<=>) $3 AS distance FROM {from}
                ORDER BY distance, e.chunk_id LIMIT $4) n"
     );
     elevation::with_settings(settings, || spi::read_snapshot(&sql, args, hit_of_row))
@@ -260,7 +264,7 @@ pub(crate) fn nearest_exact(
 /// The nearest chunks of the domains by the HNSW index with iterative scan: fast, may miss some, and may give
 /// fewer than `limit`. `None` if the space has no such index. Elevated, as [`nearest_exact`].
 pub(crate) fn nearest_approximate(
-    space: Space,
+    space: VectorSpace,
     domains: &[Id],
     query: &str,
     limit: usize,
@@ -272,8 +276,8 @@ pub(crate) fn nearest_approximate(
     let dimension = space.dimension;
     let sql = format!(
         "SELECT n.chunk_id, 1 - n.distance
-         FROM (SELECT e.chunk_id, (e.v::{schema}.halfvec({dimension})) OPERATOR({schema}.<=>) $2 AS distance
-               FROM rag.embedding e WHERE e.space_id = '{}' AND e.domain_id = ANY ($1)
+         FROM (SELECT e.chunk_id, (e.vector::{schema}.halfvec({dimension})) OPERATOR({schema}.<=>) $2 AS distance
+               FROM rag.embedding e WHERE e.vector_space_id = '{}' AND e.domain_id = ANY ($1)
                ORDER BY distance LIMIT $3) n",
         uuid(space.id)
     );
@@ -296,7 +300,7 @@ pub(super) fn index_name(space: Id) -> String {
     format!("{}_hnsw", leaf_name(space))
 }
 
-fn has_index(space: Space) -> Result<bool> {
+fn has_index(space: VectorSpace) -> Result<bool> {
     let found = spi::read_snapshot_one(
         "SELECT true FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
          WHERE c.relnamespace = 'rag'::regnamespace AND c.relname = $1 AND i.indisvalid",

@@ -74,11 +74,11 @@ const SERVED_BY_OTHERS: &str = "SELECT DISTINCT d.owner_role::oid || '/' || d.ow
      WHERE j.state = 'running' AND j.worker_pid <> pg_backend_pid()";
 
 /// The next domain with work that is due, after `last` (0 at first) in the falling order of ids, then beginning anew: each
-/// owner gets his turn, however much another has queued in however many domains. `served` are those who had theirs since
+/// owner gets their turn, however much another has queued in however many domains. `served` are those who had theirs since
 /// the last beginning; a new one empties it. While others wait, no turn goes to an owner whom another worker is at, and
 /// never one to an owner for whom `may_serve` denies it.
 ///
-/// The owner may have given another of his domains a higher priority; then the turn is spent there, so that no priority
+/// The owner may have given another of their domains a higher priority; then the turn is spent there, so that no priority
 /// takes anything from others.
 pub(crate) fn next_turn(
     last: Id,
@@ -121,7 +121,7 @@ fn next_candidate(last: Id, served: &mut Vec<String>, without: &[String]) -> Res
     Ok(found)
 }
 
-/// Where the owner of a domain wants his turn to be spent, if he gave another domain a higher priority.
+/// Where the owner of a domain wants their turn to be spent, if they gave another domain a higher priority.
 fn preferred_domain(of: Id) -> Result<Option<Id>> {
     spi::read_latest_one(
         "SELECT o.id FROM rag.domain d

@@ -1,6 +1,6 @@
 //! Changes of a collection's embedding model: asking for one, the work on it, and the switch.
 
-use super::embedding::Space;
+use super::embedding::VectorSpace;
 use super::{Id, id, uuid, uuids};
 use crate::error::Result;
 use crate::pg::spi;
@@ -116,7 +116,7 @@ pub(crate) struct MissingChunk {
 /// in the order of domain and id. For workers.
 pub(crate) fn missing(
     collection: Id,
-    space: Option<Space>,
+    space: Option<VectorSpace>,
     after: (Id, Id),
     limit: i64,
 ) -> Result<Vec<MissingChunk>> {
@@ -127,7 +127,7 @@ pub(crate) fn missing(
          WHERE k.domain_id IN (SELECT d.id FROM rag.domain d WHERE d.collection_id = $1)
            AND (k.domain_id, k.id) > ($3, $4)
            AND NOT EXISTS (SELECT FROM rag.embedding e
-                           WHERE e.space_id = $2 AND e.domain_id = k.domain_id AND e.chunk_id = k.id)
+                           WHERE e.vector_space_id = $2 AND e.domain_id = k.domain_id AND e.chunk_id = k.id)
          ORDER BY k.domain_id, k.id LIMIT $5",
         vec![
             uuid(collection).into(),
@@ -170,11 +170,11 @@ pub(crate) fn switch(change: &ModelChange) -> Result<()> {
 pub(crate) fn delete_unused_vectors(limit: i64) -> Result<i64> {
     let unused = spi::read_latest(
         "SELECT s.id, d.id
-         FROM rag.space s CROSS JOIN rag.domain d JOIN rag.collection c ON c.id = d.collection_id
+         FROM rag.vector_space s CROSS JOIN rag.domain d JOIN rag.collection c ON c.id = d.collection_id
          WHERE c.model <> s.model
            AND NOT EXISTS (SELECT FROM rag.model_change m WHERE m.collection_id = c.id AND m.model = s.model)
-           AND EXISTS (SELECT FROM rag.embedding e WHERE e.space_id = s.id AND e.domain_id = d.id)
-           AND (SELECT count(*) FROM rag.space) > 1
+           AND EXISTS (SELECT FROM rag.embedding e WHERE e.vector_space_id = s.id AND e.domain_id = d.id)
+           AND (SELECT count(*) FROM rag.vector_space) > 1
          LIMIT 16",
         vec![],
         |row| Ok((row.require::<pgrx::Uuid>(1)?, row.require::<pgrx::Uuid>(2)?)),
@@ -182,8 +182,8 @@ pub(crate) fn delete_unused_vectors(limit: i64) -> Result<i64> {
     let mut deleted = 0;
     for (space, domain) in unused {
         let rows = spi::execute(
-            "DELETE FROM rag.embedding WHERE space_id = $1 AND domain_id = $2 AND chunk_id = ANY (ARRAY(
-                 SELECT e.chunk_id FROM rag.embedding e WHERE e.space_id = $1 AND e.domain_id = $2 LIMIT $3
+            "DELETE FROM rag.embedding WHERE vector_space_id = $1 AND domain_id = $2 AND chunk_id = ANY (ARRAY(
+                 SELECT e.chunk_id FROM rag.embedding e WHERE e.vector_space_id = $1 AND e.domain_id = $2 LIMIT $3
                  FOR UPDATE SKIP LOCKED))
              RETURNING 1",
             vec![space.into(), domain.into(), (limit - deleted).into()],

@@ -178,7 +178,7 @@ pub(crate) struct Rights {
     pub(crate) can_read: bool,
     /// SELECT on the table as a whole, system columns included.
     pub(crate) on_whole_table: bool,
-    /// Whether row-level security applies to him.
+    /// Whether row-level security applies to them.
     pub(crate) has_policies: bool,
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn load(header: &SegmentHeader) -> Result<Vec<u8>> {
 }
 
 /// [`load`] of several segments at once, in their order: a caller may see thousands of small ones, and each
-/// statement computes what he may see. A damaged one does not stop the others.
+/// statement computes what they may see. A damaged one does not stop the others.
 pub(crate) fn load_many(headers: &[&SegmentHeader]) -> Result<Vec<Result<Vec<u8>>>> {
     let rows = spi::read_snapshot(
         "SELECT s.id, s.data
@@ -135,7 +135,7 @@ pub(crate) fn merge_candidates(segments: i64, limit: i64) -> Result<Vec<MergeCan
         "SELECT s.domain_id, coalesce(t.chunks, 0)
          FROM (SELECT domain_id, count(*) AS segments, sum(entries) AS entries, min(analyser_version) AS analyser
                FROM rag.segment WHERE part = 0 GROUP BY domain_id) s
-         LEFT JOIN (SELECT domain_id, sum(chunks)::bigint AS chunks FROM rag.tombstone GROUP BY domain_id) t
+         LEFT JOIN (SELECT domain_id, sum(chunks)::bigint AS chunks FROM rag.deletion_count GROUP BY domain_id) t
               ON t.domain_id = s.domain_id
          WHERE (s.segments >= $1 OR coalesce(t.chunks, 0) * 20 >= s.entries AND t.chunks > 0 OR s.analyser < $2)
            AND EXISTS (SELECT FROM rag.domain d WHERE d.id = s.domain_id AND d.collection_id IS NOT NULL)
@@ -207,9 +207,9 @@ pub(crate) fn delete(domain: Id, segments: &[Id]) -> Result<()> {
     )
 }
 
-/// Takes the tombstones of a domain away, under the snapshot of the statement.
-pub(crate) fn delete_tombstones(domain: Id) -> Result<()> {
-    spi::run("DELETE FROM rag.tombstone WHERE domain_id = $1", vec![uuid(domain).into()])
+/// Takes the counts of a domain away, under the snapshot of the statement.
+pub(crate) fn delete_deletion_counts(domain: Id) -> Result<()> {
+    spi::run("DELETE FROM rag.deletion_count WHERE domain_id = $1", vec![uuid(domain).into()])
 }
 
 /// SHA-256 of every segment of this database, to tell which cached files are still of use.

@@ -1,6 +1,6 @@
 //! Statements on users' tables: their rows by key.
 //!
-//! Rows are read by whoever may: a worker as the table's owner (`elevation::restricted_to`), a caller as himself.
+//! Rows are read by whoever may: a worker as the table's owner (`elevation::restricted_to`), a caller as themselves.
 //! Every name is written with its schema, so these statements mean the same under any search path.
 
 use super::attachment::{Column, Definition};
@@ -22,7 +22,7 @@ struct KeyColumn {
 
 /// A table whose columns were found again, ready to be read.
 #[derive(Debug, Clone)]
-pub(crate) struct Source {
+pub(crate) struct SourceTable {
     pub(crate) relation: Relation,
     /// The definition with the columns' present numbers and names.
     pub(crate) definition: Definition,
@@ -40,7 +40,7 @@ pub(crate) fn resolve(
     relation: Relation,
     definition: &Definition,
     by_number: bool,
-) -> Result<std::result::Result<Source, String>> {
+) -> Result<std::result::Result<SourceTable, String>> {
     let attributes = attributes(relation.oid)?;
     let mut definition = definition.clone();
     for column in definition.columns_mut() {
@@ -107,7 +107,7 @@ pub(crate) fn resolve(
         used.iter().copied().chain(&definition.key).all(|c| attribute(c).is_some_and(|a| a.is_plain));
     // Rows of tables that inherit from this one are not its own.
     let only = if relation.kind == "r" { "ONLY " } else { "" };
-    Ok(Ok(Source {
+    Ok(Ok(SourceTable {
         from: format!("{only}{} AS t", relation.full_name),
         relation,
         definition,
@@ -157,7 +157,7 @@ pub(crate) struct Wanted {
     pub(crate) sha256: Vec<u8>,
 }
 
-impl Source {
+impl SourceTable {
     /// Whether rows are told apart by a key.
     pub(crate) fn has_key(&self) -> bool {
         !self.key.is_empty()
@@ -367,7 +367,7 @@ impl Source {
     }
 
     /// Which of these documents have a row that the current user sees, under its own policies, as it was
-    /// indexed. `by_version`: he may read system columns, so the row's version spares the hash.
+    /// indexed. `by_version`: they may read system columns, so the row's version spares the hash.
     pub(crate) fn visible(&self, wanted: &[Wanted], by_version: bool) -> Result<Vec<usize>> {
         let keys: Vec<&Key> = wanted.iter().map(|w| &w.key).collect();
         let mut args = self.key_args(&keys);

@@ -2,7 +2,7 @@
 //!
 //! They are built concurrently, so that ingestion goes on: outside of a transaction, by a worker of its own.
 
-use super::embedding::{Space, index_name, leaf_name, vector_schema};
+use super::embedding::{VectorSpace, index_name, leaf_name, vector_schema};
 use super::id;
 use crate::error::Result;
 use crate::pg::spi;
@@ -22,7 +22,7 @@ pub(crate) struct MissingIndex {
 pub(crate) fn missing(exact_limit: i64) -> Result<Option<MissingIndex>> {
     let found = spi::read_latest_one(
         "SELECT s.id, s.dimension
-         FROM rag.space s
+         FROM rag.vector_space s
          JOIN pg_class c ON c.relnamespace = 'rag'::regnamespace
                         AND c.relname = 'embedding_' || replace(s.id::text, '-', ''),
               current_setting('block_size') b (size)
@@ -33,12 +33,12 @@ pub(crate) fn missing(exact_limit: i64) -> Result<Option<MissingIndex>> {
                            WHERE x.relnamespace = c.relnamespace AND x.relname = c.relname || '_hnsw' AND i.indisvalid)
          ORDER BY s.id LIMIT 1",
         vec![(exact_limit as f64).into()],
-        |row| Ok(Space { id: id(row.require(1)?), dimension: row.require::<i32>(2)? as u32 }),
+        |row| Ok(VectorSpace { id: id(row.require(1)?), dimension: row.require::<i32>(2)? as u32 }),
     )?;
     let Some(space) = found else { return Ok(None) };
     let (table, name, schema) = (leaf_name(space.id), index_name(space.id), vector_schema()?);
     let statement = format!(
-        "CREATE INDEX CONCURRENTLY {name} ON rag.{table} USING hnsw ((v::{schema}.halfvec({})) {schema}.halfvec_cosine_ops)",
+        "CREATE INDEX CONCURRENTLY {name} ON rag.{table} USING hnsw ((vector::{schema}.halfvec({})) {schema}.halfvec_cosine_ops)",
         space.dimension
     );
     Ok(Some(MissingIndex { table, name, statement }))

@@ -90,8 +90,8 @@ pub(crate) fn stray_vectors(domain: Id) -> Result<i64> {
 }
 
 /// Deleted chunks of a domain that are counted until they leave the keyword index.
-pub(crate) fn tombstones(domain: Id) -> Result<i64> {
-    count("SELECT coalesce(sum(chunks), 0)::bigint FROM rag.tombstone WHERE domain_id = $1", domain)
+pub(crate) fn deleted_chunks(domain: Id) -> Result<i64> {
+    count("SELECT coalesce(sum(chunks), 0)::bigint FROM rag.deletion_count WHERE domain_id = $1", domain)
 }
 
 fn count(sql: &str, domain: Id) -> Result<i64> {
@@ -105,7 +105,7 @@ pub(crate) fn without_vectors(domain: Id, model: &str) -> Result<Vec<(Id, i64)>>
         "SELECT c.document_id, count(*)
          FROM rag.chunk c JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
          WHERE c.domain_id = $1 AND NOT EXISTS (
-             SELECT FROM rag.space s JOIN rag.embedding e ON e.space_id = s.id
+             SELECT FROM rag.vector_space s JOIN rag.embedding e ON e.vector_space_id = s.id
              WHERE s.model = $2 AND e.domain_id = c.domain_id AND e.chunk_id = c.id)
          GROUP BY c.document_id ORDER BY c.document_id",
         vec![uuid(domain).into(), model.into()],
@@ -122,7 +122,7 @@ pub(crate) fn delete_stray_chunks(domain: Id) -> Result<()> {
             "WITH gone AS (DELETE FROM rag.chunk c WHERE {stray} RETURNING c.id),
                   sections AS (DELETE FROM rag.section c WHERE {stray}),
                   vectors AS (DELETE FROM rag.embedding e USING gone WHERE e.domain_id = $1 AND e.chunk_id = gone.id)
-             INSERT INTO rag.tombstone (domain_id, chunks) SELECT $1, count(*) FROM gone HAVING count(*) > 0"
+             INSERT INTO rag.deletion_count (domain_id, chunks) SELECT $1, count(*) FROM gone HAVING count(*) > 0"
         ),
         vec![uuid(domain).into()],
     )
@@ -158,9 +158,9 @@ pub(crate) fn queue(domain: Id, document: Id) -> Result<bool> {
 }
 
 /// Counts deleted chunks that were not counted.
-pub(crate) fn add_tombstones(domain: Id, chunks: i64) -> Result<()> {
+pub(crate) fn add_deletion_count(domain: Id, chunks: i64) -> Result<()> {
     spi::run(
-        "INSERT INTO rag.tombstone (domain_id, chunks) VALUES ($1, $2)",
+        "INSERT INTO rag.deletion_count (domain_id, chunks) VALUES ($1, $2)",
         vec![uuid(domain).into(), i32::try_from(chunks).unwrap_or(i32::MAX).into()],
     )
 }

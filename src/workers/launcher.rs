@@ -7,7 +7,7 @@ use crate::config;
 use crate::error::Result;
 #[cfg(doc)]
 use crate::pg::work_queue::WorkQueue;
-use crate::pg::work_queue::{Kind, Limits, Next, Place};
+use crate::pg::work_queue::{Kind, Limits, Next, WorkerSlot};
 use crate::pg::worker::{self, StartedWorker, Termination};
 use crate::pg::{database, interrupts, server, shared};
 use crate::search;
@@ -40,7 +40,7 @@ pub(super) fn run() {
 
 struct Launcher {
     /// Workers whose process may still fail to start.
-    started: Vec<(Place, StartedWorker)>,
+    started: Vec<(WorkerSlot, StartedWorker)>,
     /// When the databases were listed last, and which there were, those that take no connections too.
     listed: Option<Instant>,
     databases: Vec<u32>,
@@ -113,7 +113,7 @@ impl Launcher {
         }
     }
 
-    fn start(&mut self, database: u32, place: Place, kind: Kind) -> bool {
+    fn start(&mut self, database: u32, place: WorkerSlot, kind: Kind) -> bool {
         let (name, function) = match kind {
             Kind::Ingest => ("rag_ext ingest", "rag_ext_ingest_main"),
             Kind::Index => ("rag_ext index", "rag_ext_index_main"),

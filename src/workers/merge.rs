@@ -85,7 +85,7 @@ fn try_merge(domain: Id, has_deleted: bool) -> Result<bool> {
         }
         // Before segments and the living are read: what is deleted from here on is counted for the next merge.
         if has_deleted {
-            segment::delete_tombstones(domain)?;
+            segment::delete_deletion_counts(domain)?;
         }
         let headers = segment::lock_for_merge(domain)?;
         // What is deleted of segments that somebody else holds stays counted.

@@ -8,7 +8,7 @@
 use crate::error::{Error, Result};
 use crate::ingest::process::{TEXTS_PER_REQUEST, embed_passages};
 use crate::pg::{elevation, worker};
-use crate::storage::embedding::{self, Space};
+use crate::storage::embedding::{self, VectorSpace};
 use crate::storage::model_change::{self, MissingChunk, ModelChange};
 use crate::storage::{Id, job};
 use pgrx::PgSqlErrorCode;
@@ -76,7 +76,7 @@ fn embed_some(change: &ModelChange, progress: &mut Progress) -> Result<()> {
 
 /// Some chunks without a vector of the model to come, behind a place in the order of domain and id.
 fn find(change: &ModelChange, after: (Id, Id)) -> Result<Vec<MissingChunk>> {
-    let space = embedding::space(&change.model)?;
+    let space = embedding::vector_space(&change.model)?;
     model_change::missing(change.collection, space, after, CHUNKS)
 }
 
@@ -150,7 +150,7 @@ fn ask(change: &ModelChange, chunks: &[MissingChunk]) -> Result<Vec<Vec<f32>>> {
 /// Stores the vectors of the chunks that are still there.
 fn store(change: &ModelChange, missing: &[MissingChunk], vectors: &[Vec<f32>]) -> Result<()> {
     let Some(first) = vectors.first() else { return Ok(()) };
-    let space: Space = embedding::ensure_space(&change.model, first.len() as u32)?;
+    let space: VectorSpace = embedding::ensure_vector_space(&change.model, first.len() as u32)?;
     let mut domains: BTreeMap<Id, Vec<usize>> = BTreeMap::new();
     for (index, chunk) in missing.iter().enumerate() {
         domains.entry(chunk.domain).or_default().push(index);

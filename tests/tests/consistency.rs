@@ -24,8 +24,8 @@ const WORD: &str = "commonword";
 /// The chunks that both retrievers and the table show, in one statement and so in one snapshot.
 const ARMS: &str = "SELECT
     (SELECT coalesce(string_agg(id::text, ',' ORDER BY id), '') FROM rag.chunk),
-    (SELECT coalesce(string_agg(chunk_id::text, ',' ORDER BY chunk_id), '') FROM rag_search('commonword', 1000, mode => 'keyword')),
-    (SELECT coalesce(string_agg(chunk_id::text, ',' ORDER BY chunk_id), '') FROM rag_search('commonword', 1000, mode => 'vector'))";
+    (SELECT coalesce(string_agg(chunk_id::text, ',' ORDER BY chunk_id), '') FROM rag_search('commonword', k => 1000, mode => 'keyword')),
+    (SELECT coalesce(string_agg(chunk_id::text, ',' ORDER BY chunk_id), '') FROM rag_search('commonword', k => 1000, mode => 'vector'))";
 
 /// Compares the retrievers with the table and returns the number of chunks.
 #[track_caller]

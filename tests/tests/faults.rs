@@ -64,7 +64,7 @@ impl Deed {
     }
 }
 
-/// Changes documents of his own until he is told to rest, and notes what was acknowledged.
+/// Changes documents of their own until they are told to rest, and notes what was acknowledged.
 fn write(
     database: &Database<'_>,
     role: &str,
@@ -202,7 +202,7 @@ fn compare(session: &mut Session, ledger: &mut Ledger) {
     let stored: BTreeMap<String, String> = stored.collect();
     for mode in ["keyword", "vector"] {
         let found = session.column(&format!(
-            "SELECT content FROM rag_search('commonword', 1000, mode => '{mode}') ORDER BY content COLLATE \"C\""
+            "SELECT content FROM rag_search('commonword', k => 1000, mode => '{mode}') ORDER BY content COLLATE \"C\""
         ));
         let mut texts: Vec<&String> = stored.values().collect();
         texts.sort();

@@ -188,7 +188,7 @@ fn check_originals(session: &mut Session, originals: &[Original], ends: &HashMap
             assert!(text.contains(says), "{name}: {text}");
         }
     }
-    let found = session.column("SELECT uri FROM rag_search('bittern booms reeds', 5)");
+    let found = session.column("SELECT uri FROM rag_search('bittern booms reeds', k => 5)");
     assert!(found[0].ends_with(".pdf"), "{found:?}");
 }
 

@@ -32,7 +32,7 @@ fn long_text(chunks: usize, word: &str) -> String {
 
 /// What a search would find of this document.
 fn words_found(session: &mut Session, word: &str) -> i64 {
-    session.count(&format!("SELECT count(*) FROM rag_search('{word}', 1000, mode => 'keyword')"))
+    session.count(&format!("SELECT count(*) FROM rag_search('{word}', k => 1000, mode => 'keyword')"))
 }
 
 /// Every position of every chunk and section points to what it says it does.

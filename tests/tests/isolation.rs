@@ -27,13 +27,13 @@ mod writing;
 
 use rag_tests::Session;
 
-/// The vectors that the caller can get at; rag.embedding itself is not for him.
+/// The vectors that the caller can get at; rag.embedding itself is not for them.
 const VECTORS: &str = "rag_vectors(ARRAY(SELECT id FROM rag.chunk))";
 
 /// Owners of what a search for a word that every document holds brings.
 fn owners_found(session: &mut Session) -> Vec<String> {
     session.column(
-        "SELECT DISTINCT d.owner FROM rag_search('owned', 1000) s JOIN rag.document d ON d.id = s.document_id ORDER BY 1",
+        "SELECT DISTINCT d.owner FROM rag_search('owned', k => 1000) s JOIN rag.document d ON d.id = s.document_id ORDER BY 1",
     )
 }
 
@@ -50,7 +50,7 @@ fn assert_sees(session: &mut Session, owners: &[&str]) {
     assert_eq!(owners_shown(session), owners, "rag.document");
     for mode in ["keyword", "vector", "hybrid"] {
         let found = session.column(&format!(
-            "SELECT DISTINCT d.owner FROM rag_search('owned', 1000, mode => '{mode}') s
+            "SELECT DISTINCT d.owner FROM rag_search('owned', k => 1000, mode => '{mode}') s
              JOIN rag.document d ON d.id = s.document_id ORDER BY 1"
         ));
         assert_eq!(found, owners, "{mode}");

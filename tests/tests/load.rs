@@ -73,7 +73,7 @@ fn a_folder_is_loaded_once_and_what_changed_again() {
         ann.column("SELECT concat_ws(' ', status, media_type, title, metadata ->> 'origin') FROM rag.document ORDER BY uri"),
         ["done text/markdown Alpha test", "done text/html Beta test", "done text/plain test"]
     );
-    assert_eq!(ann.value("SELECT uri FROM rag_search('gamma', 1)"), "docs/sub/c.txt");
+    assert_eq!(ann.value("SELECT uri FROM rag_search('gamma', k => 1)"), "docs/sub/c.txt");
 
     let before = ann.rows("SELECT id, version, updated_at FROM rag.document ORDER BY id");
     let (summary, _) = ends(&mut load(&[]), 0);
@@ -87,7 +87,10 @@ fn a_folder_is_loaded_once_and_what_changed_again() {
     let (summary, _) = ends(&mut load(&["-j", "1"]), 0);
     assert!(summary.contains("1 loaded") && summary.contains("2 unchanged"), "{summary}");
     assert_eq!(ann.count("SELECT count(*) FROM rag.document"), 3);
-    assert_eq!(ann.value("SELECT content FROM rag_search('delta', 1, mode => 'keyword')"), "The delta page.");
+    assert_eq!(
+        ann.value("SELECT content FROM rag_search('delta', k => 1, mode => 'keyword')"),
+        "The delta page."
+    );
 
     // Without --base the address is that of the file.
     let (summary, _) = ends(rag_load(&database, &role).arg(files.path().join("a.md")).arg("--no-wait"), 0);
@@ -125,7 +128,7 @@ fn failures_are_listed_with_reasons_and_the_others_are_done() {
         assert!(lines[at + 1].to_lowercase().contains(reason), "{file}: {}", lines[at + 1]);
     }
     assert_eq!(
-        ann.value("SELECT uri FROM rag_search('good', 1)"),
+        ann.value("SELECT uri FROM rag_search('good', k => 1)"),
         format!("file://{}", files.path().join("good.md").display())
     );
     // A failed document stays a failure, though it is not sent again.

@@ -16,7 +16,7 @@ fn extracted(session: &mut Session, uri: &str) -> Value {
 
 fn found(session: &mut Session, filter: &Value) -> Vec<String> {
     session.column(&format!(
-        "SELECT uri FROM rag_search('letter', 1000, mode => 'keyword', filter => {}) ORDER BY uri",
+        "SELECT uri FROM rag_search('letter', k => 1000, mode => 'keyword', filter => {}) ORDER BY uri",
         literal(&filter.to_string())
     ))
 }
@@ -217,7 +217,7 @@ fn bad_rules_and_rules_of_others_are_refused() {
     assert_eq!(
         ann.count("SELECT count(*) FROM rag.metadata_rule WHERE NOT enabled"),
         1,
-        "built-in rules are not his"
+        "built-in rules are not theirs"
     );
     ann.run("DELETE FROM rag.metadata_rule");
     assert!(ann.count("SELECT count(*) FROM rag.metadata_rule WHERE builtin") > 10);

@@ -15,7 +15,7 @@ fn fill(session: &mut Session, documents: u32) {
 }
 
 fn vector_hits(session: &mut Session) -> i64 {
-    session.count("SELECT count(*) FROM rag_search('Which bridge was measured?', 10, mode => 'vector')")
+    session.count("SELECT count(*) FROM rag_search('Which bridge was measured?', k => 10, mode => 'vector')")
 }
 
 fn wait_for_switch(session: &mut Session) {
@@ -35,7 +35,7 @@ fn a_collection_switches_to_another_model_and_is_searchable_all_the_while() {
     let mut ann = database.connect(&role);
     fill(&mut ann, 150);
     let scores = "SELECT string_agg(round(vector_score::numeric, 6)::text, ',' ORDER BY rank)
-                  FROM rag_search('Which bridge was measured?', 5, mode => 'vector')";
+                  FROM rag_search('Which bridge was measured?', k => 5, mode => 'vector')";
     let before = ann.column(scores);
     ann.run(&format!("SELECT rag_alter_collection('default', model => '{OTHER}')"));
     // Written in between: by the old model, and there after the switch.
@@ -49,11 +49,11 @@ fn a_collection_switches_to_another_model_and_is_searchable_all_the_while() {
     let missing = "SELECT count(*) FROM rag.chunk c WHERE NOT EXISTS (
                        SELECT FROM rag_vectors(ARRAY[c.id]) v WHERE v.model = 'all-MiniLM-L6-v2')";
     assert_eq!(ann.count(missing), 0);
-    let found = "SELECT uri FROM rag_search('Who keeps the lighthouse?', 1, mode => 'vector')";
+    let found = "SELECT uri FROM rag_search('Who keeps the lighthouse?', k => 1, mode => 'vector')";
     assert_eq!(ann.column(found), ["late"]);
     // What the old model made is cleared away.
     let end = Instant::now() + Duration::from_secs(60);
-    let left = "SELECT count(*) FROM rag.embedding e JOIN rag.space s ON s.id = e.space_id WHERE s.model <> 'all-MiniLM-L6-v2'";
+    let left = "SELECT count(*) FROM rag.embedding e JOIN rag.vector_space s ON s.id = e.vector_space_id WHERE s.model <> 'all-MiniLM-L6-v2'";
     while database.admin().count(left) > 0 {
         assert!(Instant::now() < end, "old vectors are left");
         std::thread::sleep(Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! A tenant who does his worst beside one who writes a line and waits for it: the line is done.
+//! A tenant who does their worst beside one who writes a line and waits for it: the line is done.
 //!
 //! How long it takes is printed, beside how long it takes alone; what is asserted is that it comes to its end.
 //! `RAG_TEST_LINES` says how many lines the figures are of.
@@ -123,7 +123,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// Does some work while the hostile tenant is at his.
+/// Does some work while the hostile tenant is at theirs.
 fn beside(database: &Database<'_>, role: &str, hostility: &Hostility, work: impl FnOnce()) {
     let (begun, enough) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {

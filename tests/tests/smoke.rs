@@ -53,7 +53,7 @@ fn assert_everything_is_found(session: &mut Session) {
         for (query, uri) in
             [("spring tides", "tides.md"), ("lighthouse keeper", "keeper.txt"), ("honey winter", "bees.html")]
         {
-            let sql = format!("SELECT uri FROM rag_search({}, 1, mode => '{mode}')", literal(query));
+            let sql = format!("SELECT uri FROM rag_search({}, k => 1, mode => '{mode}')", literal(query));
             assert_eq!(session.value(&sql), uri, "{mode}: {query}");
         }
     }
@@ -86,8 +86,8 @@ fn documents_go_in_and_cited_answers_come_out_before_and_after_a_restart() {
     session.settle();
     let states = session.column("SELECT DISTINCT status FROM rag.document");
     assert_eq!(states, ["done"], "{:?}", session.rows("SELECT * FROM rag.failed_job"));
-    assert_eq!(session.value("SELECT title FROM rag_search('spring tides', 1)"), "Tide tables");
-    let path = session.value("SELECT header_path FROM rag_search('spring tides', 1, mode => 'keyword')");
+    assert_eq!(session.value("SELECT title FROM rag_search('spring tides', k => 1)"), "Tide tables");
+    let path = session.value("SELECT header_path FROM rag_search('spring tides', k => 1, mode => 'keyword')");
     assert!(path.contains("Spring tides"), "{path}");
     assert_everything_is_found(&mut session);
 
@@ -174,5 +174,5 @@ fn every_object_of_the_extension_says_what_it_is() {
     assert!(left.is_empty(), "left after DROP EXTENSION: {left:?}");
     admin.run("CREATE EXTENSION rag_ext CASCADE");
     let id = admin.ingest("Once more, from the beginning.", "again");
-    assert_eq!(admin.value("SELECT document_id FROM rag_search('beginning', 1, mode => 'keyword')"), id);
+    assert_eq!(admin.value("SELECT document_id FROM rag_search('beginning', k => 1, mode => 'keyword')"), id);
 }

@@ -203,15 +203,17 @@ fn imports_point_down() {
 
 #[test]
 fn the_layers_are_drawn_as_they_are_checked() {
-    let drawing: Vec<String> = read(Path::new("src/lib.rs"))
-        .lines()
-        .take_while(|line| line.starts_with("//!"))
-        .flat_map(|line| {
-            Regex::new(r"`(\w+)`").unwrap().captures_iter(line).map(|c| c[1].to_owned()).collect::<Vec<_>>()
-        })
-        .collect();
     let checked: Vec<&str> = LAYERS.iter().rev().map(|(layer, _)| *layer).collect();
-    assert_eq!(drawing, checked, "src/lib.rs");
+    let library = read(Path::new("src/lib.rs"));
+    let library: Vec<&str> = library.lines().map_while(|line| line.strip_prefix("//!")).collect();
+    for (path, text) in
+        [("src/lib.rs", library.join(" ")), ("CONTRIBUTING.md", read(Path::new("CONTRIBUTING.md")))]
+    {
+        let drawing = Regex::new(r"`api` →[^.]*").unwrap().find(&text).map_or("", |found| found.as_str());
+        let drawn: Vec<&str> =
+            Regex::new(r"`(\w+)`").unwrap().captures_iter(drawing).map(|c| c.extract::<1>().1[0]).collect();
+        assert_eq!(drawn, checked, "{path}");
+    }
     let folders: Vec<String> = std::fs::read_dir(repository().join("src"))
         .unwrap()
         .map(|entry| entry.unwrap())
@@ -240,6 +242,21 @@ fn every_file_says_what_it_is_for_and_stays_readable() {
         }
     }
     assert_none("files", findings);
+}
+
+/// What is for the newest Postgres is what is left when the older ones are taken away: the next one then needs a feature in
+/// Cargo.toml, and changes in src/pg/ only where it differs.
+#[test]
+fn no_code_names_the_newest_postgres() {
+    let manifest = read(Path::new("Cargo.toml"));
+    let majors = Regex::new(r"(?m)^pg(\d+) = ").unwrap();
+    let newest = majors.captures_iter(&manifest).map(|major| major[1].parse::<u32>().unwrap()).max().unwrap();
+    let named = Regex::new(&format!("feature = \"pg({newest}|{})\"", newest + 1)).unwrap();
+    let mut findings = Vec::new();
+    for path in rust_files().iter().filter(|path| below(path, "src")) {
+        findings.extend(lines_matching(path, &read(path), &named));
+    }
+    assert_none("say not(any(…)) of the older majors", findings);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 #[allow(dead_code, reason = "the extension uses what these tests do not")]
 mod work_queue;
 
-use work_queue::{DATABASES, Kind, Limits, Next, Place, WorkQueue};
+use work_queue::{DATABASES, Kind, Limits, Next, WorkQueue, WorkerSlot};
 
 const SECOND: i64 = 1_000_000;
 const LIMITS: Limits = Limits { per_database: 2, in_all: 4, nap: 60 * SECOND };
@@ -32,7 +32,7 @@ impl Scene {
     }
 
     /// Expects a start and has the worker take its place.
-    fn start(&mut self, expected: u32) -> Place {
+    fn start(&mut self, expected: u32) -> WorkerSlot {
         match self.next() {
             Next::Start { database, place, .. } if database == expected => {
                 assert!(self.queue.attach(place, 1000, 100 + place.index, self.now));
@@ -46,7 +46,7 @@ impl Scene {
         matches!(self.next(), Next::Wait { .. })
     }
 
-    fn leave_idle(&mut self, place: Place) {
+    fn leave_idle(&mut self, place: WorkerSlot) {
         self.queue.leave_idle(place, i64::MAX, false, self.now, &mut |who| self.woken.push(who));
     }
 }
@@ -328,7 +328,7 @@ fn a_closed_database_loses_its_workers_and_gets_none_until_it_is_opened() {
 }
 
 /// Three workers of database 7, of which no more than two are to be at documents of one owner.
-fn three_workers() -> (Scene, [Place; 3]) {
+fn three_workers() -> (Scene, [WorkerSlot; 3]) {
     let mut scene = Scene::new();
     let places = std::array::from_fn(|_| {
         scene.request(7);
@@ -349,7 +349,7 @@ fn an_owner_has_no_more_workers_than_he_may_until_one_is_at_anothers() {
     let (ann, bob) = (1, 2);
     assert!(scene.queue.serve(first, ann, 2) && scene.queue.serve(second, ann, 2));
     assert!(!scene.queue.serve(third, ann, 2));
-    // Those who are at his documents go on with the next ones.
+    // Those who are at their documents go on with the next ones.
     assert!(scene.queue.serve(first, ann, 2) && scene.queue.serve(second, ann, 2));
     assert!(scene.queue.serve(third, bob, 2));
     assert!(scene.queue.serve(first, bob, 2), "the first is at bob's, too");

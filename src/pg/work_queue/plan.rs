@@ -10,7 +10,7 @@ pub(crate) enum Kind {
 
 /// A worker's place in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct WorkerSlot {
     pub(crate) index: usize,
     pub(crate) token: u32,
 }
@@ -19,7 +19,7 @@ pub(crate) struct Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Start a worker for this database.
-    Start { database: u32, place: Place, kind: Kind },
+    Start { database: u32, place: WorkerSlot, kind: Kind },
     /// Nothing before this time.
     Wait { until: i64 },
 }

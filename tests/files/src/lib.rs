@@ -27,7 +27,7 @@ pub use random::Random;
 pub struct TestFile {
     /// Unique among all files; its end is a file name's.
     pub name: String,
-    /// Media type that the user gives, if he gives one.
+    /// Media type that the user gives, if they give one.
     pub media_type: Option<&'static str>,
     /// Its bytes.
     pub bytes: Vec<u8>,

@@ -42,7 +42,7 @@ fn a_restored_table_is_followed_on_though_its_columns_have_other_numbers() {
         "{:?}",
         state(&mut restored)
     );
-    assert_eq!(restored.count("SELECT count(*) FROM rag_search('note', 5, 'notes')"), 3);
+    assert_eq!(restored.count("SELECT count(*) FROM rag_search('note', 'notes', k => 5)"), 3);
     admin.run("DROP DATABASE restored_notes WITH (FORCE)");
 }
 
@@ -66,7 +66,7 @@ fn a_standby_finds_rows_by_the_rights_of_its_callers() {
     let mut reader = standby.connect(&bob, database.name());
     for mode in ["keyword", "vector", "hybrid"] {
         let search = format!(
-            "SELECT content FROM rag_search('rope', 10, collection => 'role:{ann}/notes', mode => '{mode}')"
+            "SELECT content FROM rag_search('rope', k => 10, collection => 'role:{ann}/notes', mode => '{mode}')"
         );
         assert_eq!(reader.column(&search), ["The rope bridge hangs high."], "{mode}");
     }

@@ -66,7 +66,7 @@ fn code_that_cannot_be_cancelled_ends_its_worker_and_stops_its_table() {
     let ended = || cluster.log().matches("a worker ends because").count();
     assert_eq!(ended(), 1);
 
-    // His other table is followed, and this one not even when it changes.
+    // Their other table is followed, and this one not even when it changes.
     super::settle(&mut ann, "plain");
     assert_eq!(super::indexed(&mut ann, "plain"), ["A plain row."]);
     ann.run("INSERT INTO endless VALUES (2, 'Another row.')");

@@ -17,7 +17,7 @@ fn rows_become_documents_and_changes_follow() {
     ann.run("SELECT rag_attach('articles', title => 'title')");
     settle(&mut ann, "articles");
     assert_eq!(indexed(&mut ann, "articles"), ["A bell is cast in bronze.", "The ferry leaves at night."]);
-    let found = ann.rows("SELECT title, uri, metadata->'source_row'->>'table', metadata->'source_row'->'key'->>'id' FROM rag_search('bronze bell', 1)");
+    let found = ann.rows("SELECT title, uri, metadata->'source_row'->>'table', metadata->'source_row'->'key'->>'id' FROM rag_search('bronze bell', k => 1)");
     let expected = ["Bells", "public.articles/1", "public.articles", "1"];
     assert_eq!(found, [expected.map(|text| Some(text.to_owned()))]);
 
@@ -28,7 +28,7 @@ fn rows_become_documents_and_changes_follow() {
     settle(&mut ann, "articles");
     assert_eq!(indexed(&mut ann, "articles"), ["A bell is cast in iron.", "Ink is made of oak galls."]);
     let joined = ann.rows(
-        "SELECT a.id, a.body, d.source FROM rag_search('oak galls', 1) s JOIN rag.attached_document d USING (document_id)
+        "SELECT a.id, a.body, d.source FROM rag_search('oak galls', k => 1) s JOIN rag.attached_document d USING (document_id)
          JOIN articles a ON a.id = (d.key->>'id')::int",
     );
     assert_eq!(joined, [["3", "Ink is made of oak galls.", "articles"].map(|text| Some(text.to_owned()))]);
@@ -70,7 +70,8 @@ fn a_session_keeps_the_plans_of_the_last_tables_alone() {
     let mut most = 0;
     for n in 1..=150 {
         assert_eq!(
-            searching.count(&format!("SELECT count(*) FROM rag_search('word', 10, collection => 't{n}')")),
+            searching
+                .count(&format!("SELECT count(*) FROM rag_search('word', k => 10, collection => 't{n}')")),
             1
         );
         most = most.max(searching.count(kept));
@@ -168,12 +169,12 @@ fn labels_files_uris_and_metadata_are_taken_from_columns() {
         "## Problem\n\nThe hinge rusts.\n\n## Remedy\n\nOil the hinge."
     );
     assert_eq!(
-        ann.value("SELECT header_path FROM rag_search('oil', 1, 'cases', mode => 'keyword')"),
-        "Remedy"
+        ann.value("SELECT header_path FROM rag_search('oil', 'cases', k => 1, mode => 'keyword')"),
+        "{Remedy}"
     );
     let uris = ann.column("SELECT uri FROM rag.document WHERE collection = 'cases' ORDER BY uri");
     assert_eq!(uris, ["https://example.org/rust#1", "https://example.org/rust#2"]);
-    let filtered = "SELECT count(DISTINCT document_id) FROM rag_search('hinge', 5, 'cases', filter => '{\"year\": {\"lt\": 2000}, \"tags\": \"water\"}')";
+    let filtered = "SELECT count(DISTINCT document_id) FROM rag_search('hinge', 'cases', k => 5, filter => '{\"year\": {\"lt\": 2000}, \"tags\": \"water\"}')";
     assert_eq!(ann.count(filtered), 1);
     assert_eq!(ann.column("SELECT title FROM rag.document WHERE collection = 'scans'"), ["Hinges"]);
 
@@ -293,7 +294,7 @@ fn rows_come_back_after_the_documents_are_truncated() {
         indexed(&mut ann, "articles") == before
     });
     settle(&mut ann, "articles");
-    assert_eq!(ann.count("SELECT count(*) FROM rag_search('bronze bell', 1, 'articles')"), 1);
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('bronze bell', 'articles', k => 1)"), 1);
     assert_eq!(ann.column("SELECT state FROM rag.attachment_status"), ["current"]);
 }
 

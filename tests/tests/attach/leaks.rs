@@ -1,4 +1,4 @@
-//! What nobody learns of rows that are hidden from him: not their keys, their number, or their values.
+//! What nobody learns of rows that are hidden from them: not their keys, their number, or their values.
 
 use super::rights::owner_and_reader;
 use super::{indexed, settle};
@@ -18,7 +18,7 @@ fn two(database: &Database<'_>) -> (Session, Session, String) {
 /// Chunks that naming ann's collection finds.
 fn named(session: &mut Session, ann: &str, collection: &str) -> Vec<String> {
     session.column(&format!(
-        "SELECT content FROM rag_search('rope', 10, collection => 'role:{ann}/{collection}') ORDER BY 1"
+        "SELECT content FROM rag_search('rope', k => 10, collection => 'role:{ann}/{collection}') ORDER BY 1"
     ))
 }
 
@@ -36,7 +36,7 @@ fn progress_and_errors_are_shown_to_the_collections_owner_alone() {
         assert_eq!(reader.count(&format!("SELECT count(*) FROM rag.{relation}")), 0, "rag.{relation}");
         assert_eq!(owner.count(&format!("SELECT count(*) FROM rag.{relation}")), 1, "rag.{relation}");
     }
-    // Which row a visible document is of, he is told still.
+    // Which row a visible document is of, they are told still.
     assert_eq!(
         reader.rows("SELECT source, key->>'id', collection FROM rag.attached_document"),
         [["notes", "1", "notes"].map(|text| Some(text.to_owned()))]

@@ -25,7 +25,7 @@ fn found(session: &mut Session, owner: &str) -> Vec<String> {
         .iter()
         .map(|mode| {
             session.column(&format!(
-                "SELECT content FROM rag_search('rope', 10, collection => 'role:{owner}/notes', mode => '{mode}') ORDER BY 1"
+                "SELECT content FROM rag_search('rope', k => 10, collection => 'role:{owner}/notes', mode => '{mode}') ORDER BY 1"
             ))
         })
         .collect();
@@ -58,7 +58,7 @@ fn a_reader_sees_rows_by_the_tables_own_policies_and_only_when_he_names_it() {
     for table in ["rag.document", "rag.chunk", "rag.section", "rag.attached_row", vectors] {
         assert_eq!(reader.count(&format!("SELECT count(*) FROM {table}")), 1, "{table}");
     }
-    for table in ["segment", "tombstone", "attached_change"] {
+    for table in ["segment", "deletion_count", "attached_change"] {
         assert_eq!(reader.count(&format!("SELECT count(*) FROM rag.{table}")), 0, "rag.{table}");
     }
     assert!(owner.count("SELECT count(*) FROM rag.chunk") == 2);
@@ -91,7 +91,7 @@ fn hidden_rows_leave_no_trace_in_scores_or_counts() {
         format!(
             "SELECT content, score, keyword_rank, keyword_score, vector_score,
                     regexp_replace(details::text, '\"ms\": [0-9.]+', '', 'g')
-             FROM rag_search('rope bridge', 10, collection => 'role:{ann}/notes', mode => '{mode}')"
+             FROM rag_search('rope bridge', k => 10, collection => 'role:{ann}/notes', mode => '{mode}')"
         )
     };
     let before: Vec<_> =
@@ -269,7 +269,7 @@ fn a_trigger_on_a_table_that_is_not_attached_notes_nothing() {
     let bob = reader.value("SELECT current_user");
     admin.run(&format!("GRANT CREATE ON SCHEMA public TO {bob}"));
     reader.run("CREATE TABLE mine (id int PRIMARY KEY, body text)");
-    // Whatever bob makes of our trigger function, it speaks of his own table alone, and that is not attached.
+    // Whatever bob makes of our trigger function, it speaks of their own table alone, and that is not attached.
     let made = reader.try_run(
         "CREATE TRIGGER notes AFTER INSERT ON mine REFERENCING NEW TABLE AS new FOR EACH STATEMENT EXECUTE FUNCTION rag.attached_change()",
     );

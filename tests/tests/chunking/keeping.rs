@@ -40,8 +40,8 @@ fn one_changed_paragraph_costs_one_embedding() {
     assert_spans_are_exact(&mut ann);
     assert_eq!(ann.count("SELECT count(*) FROM rag_search('otter', mode => 'keyword')"), 1);
     assert_eq!(ann.count("SELECT count(*) FROM rag_search('never', mode => 'keyword')"), 1);
-    assert_eq!(ann.count("SELECT count(*) FROM rag_search('keeper', 100, mode => 'keyword')"), 6);
-    assert_eq!(ann.count("SELECT count(*) FROM rag_search('keeper', 100, mode => 'vector')"), 6);
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('keeper', k => 100, mode => 'keyword')"), 6);
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('keeper', k => 100, mode => 'vector')"), 6);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn what_is_put_before_them_moves_chunks_and_leaves_them_the_same() {
     ann.ingest(&sections(&moved), "animals");
     assert_eq!(work(&mut ann, "animals"), (6, 0), "another order is no new text");
     assert_spans_are_exact(&mut ann);
-    let top = ann.rows("SELECT char_from, content FROM rag_search('adder', 1, mode => 'keyword')");
+    let top = ann.rows("SELECT char_from, content FROM rag_search('adder', k => 1, mode => 'keyword')");
     assert_eq!(top[0][0].as_deref(), Some("0"), "a hit shows where its text stands now");
 }
 
@@ -105,11 +105,11 @@ fn a_new_title_is_searched_and_the_old_one_is_not() {
     let id = ann.ingest(&sections(&ANIMALS), "animals");
     ann.run(&format!("UPDATE rag.document SET title = 'Bestiary' WHERE id = '{id}'"));
     ann.settle();
-    assert_eq!(ann.count("SELECT count(*) FROM rag_search('bestiary', 100, mode => 'keyword')"), 6);
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('bestiary', k => 100, mode => 'keyword')"), 6);
     ann.run(&format!("UPDATE rag.document SET title = 'Fauna' WHERE id = '{id}'"));
     ann.settle();
-    assert_eq!(ann.count("SELECT count(*) FROM rag_search('bestiary', 100, mode => 'keyword')"), 0);
-    assert_eq!(ann.count("SELECT count(*) FROM rag_search('fauna', 100, mode => 'keyword')"), 6);
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('bestiary', k => 100, mode => 'keyword')"), 0);
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('fauna', k => 100, mode => 'keyword')"), 6);
     assert_spans_are_exact(&mut ann);
 }
 
@@ -126,14 +126,14 @@ fn text_that_comes_back_counts_once() {
         ann.ingest(&all, "animals");
         assert_eq!(chunks(&mut ann, "animals"), first, "the same text has the same ids");
         assert_eq!(ann.count("SELECT count(*) FROM rag_search('lynx', mode => 'keyword')"), 1);
-        assert_eq!(ann.count("SELECT count(*) FROM rag_search('keeper', 100, mode => 'keyword')"), 6);
+        assert_eq!(ann.count("SELECT count(*) FROM rag_search('keeper', k => 100, mode => 'keyword')"), 6);
         assert_spans_are_exact(&mut ann);
     }
     // Bob has the same text, and never had another.
     bob.ingest(&all, "animals");
     bob.ingest("Something else.", "nudge");
     let scores = "SELECT string_agg(keyword_score || ' ' || content, E'\\n' ORDER BY content)
-                  FROM rag_search('otter lynx keeper', 100, mode => 'keyword')";
+                  FROM rag_search('otter lynx keeper', k => 100, mode => 'keyword')";
     let fresh = bob.value(scores);
     // As most entries are dead by now, the background merges them as soon as it has anything to do.
     ann.run("INSERT INTO rag.document (uri, content) VALUES ('nudge', 'Something else.')");

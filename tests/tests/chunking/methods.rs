@@ -77,7 +77,7 @@ fn paragraphs_are_found_and_their_sections_are_known() {
     let hit = ann.rows("SELECT content, header_path FROM rag_search('goose', mode => 'keyword')");
     assert_eq!(hit.len(), 1);
     assert!(
-        hit[0][0].as_ref().unwrap().starts_with("The goose") && hit[0][1].as_deref() == Some("Farm"),
+        hit[0][0].as_ref().unwrap().starts_with("The goose") && hit[0][1].as_deref() == Some("{Farm}"),
         "{hit:?}"
     );
     assert_eq!(
@@ -126,10 +126,10 @@ fn rows_far_down_a_table_know_its_header() {
         "rows are whole"
     );
     // The columns' names are searched with every part of the table, also after the index was built anew.
-    let by_both = "SELECT content LIKE '%q57x%' FROM rag_search('harbour q57x', 1, mode => 'keyword')";
+    let by_both = "SELECT content LIKE '%q57x%' FROM rag_search('harbour q57x', k => 1, mode => 'keyword')";
     assert!(ann.holds(by_both));
     let all = ann.count("SELECT count(*) FROM rag.chunk");
-    assert_eq!(ann.count("SELECT count(*) FROM rag_search('harbour', 1000, mode => 'keyword')"), all);
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('harbour', k => 1000, mode => 'keyword')"), all);
 }
 
 #[test]

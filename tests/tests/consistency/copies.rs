@@ -75,7 +75,7 @@ fn findings(database: &str, cluster: &Cluster, roles: &[String]) -> Vec<Vec<Vec<
             session.run("SET rag_ext.user_id = '9'");
         }
         for mode in ["keyword", "vector", "hybrid"] {
-            all.push(session.rows(&format!("SELECT chunk_id, rank, score, uri, collection, header_path, snippet FROM rag_search('{WORD} number', 1000, mode => '{mode}')")));
+            all.push(session.rows(&format!("SELECT chunk_id, rank, score, uri, collection, header_path, snippet FROM rag_search('{WORD} number', k => 1000, mode => '{mode}')")));
         }
         assert!(all.iter().rev().take(3).all(|rows| !rows.is_empty()), "{role} finds nothing");
     }

@@ -138,7 +138,7 @@ fn files_of_the_cache_that_a_power_cut_or_a_person_has_left_empty_or_short_do_no
     wait_until("the segments are merged", Duration::from_secs(60), || {
         ann.count("SELECT count(DISTINCT id) FROM rag.segment") == 1
     });
-    let query = format!("SELECT chunk_id, score FROM rag_search('{WORD}', 1000, mode => 'keyword')");
+    let query = format!("SELECT chunk_id, score FROM rag_search('{WORD}', k => 1000, mode => 'keyword')");
     let expected = ann.rows(&query);
     assert_eq!(expected.len(), 240);
     // Under a session that has it mapped, where a read past the end would be the end of the server. A worker that has

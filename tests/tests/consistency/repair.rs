@@ -19,7 +19,7 @@ fn assert_sound(session: &mut Session, when: &str) {
 
 /// Uris with scores to the last bit, and what the stage "keyword" says.
 fn found(session: &mut Session, mode: &str) -> (Vec<Vec<Option<String>>>, serde_json::Value) {
-    let call = format!("rag_search('{WORD} number', 100, mode => '{mode}')");
+    let call = format!("rag_search('{WORD} number', k => 100, mode => '{mode}')");
     let rows = session.rows(&format!("SELECT uri, keyword_score, vector_score FROM {call} ORDER BY rank"));
     let stages = session.json(&format!("SELECT details -> 'stages' FROM {call} WHERE rank = 1"));
     let keyword = stages.as_array().unwrap().iter().find(|stage| stage["stage"] == "keyword");
@@ -90,7 +90,7 @@ fn a_damaged_segment_hides_its_own_entries_alone_and_stops_nobody() {
     owner.run("SELECT rag_verify(repair => true)");
     owner.notices();
     wait_until("the deleted are merged away", Duration::from_secs(60), || {
-        admin.count("SELECT count(*) FROM rag.tombstone") == 0
+        admin.count("SELECT count(*) FROM rag.deletion_count") == 0
     });
     let healed: Vec<_> = modes.iter().map(|mode| found(&mut owner, mode).0).collect();
     assert_eq!(healed, sound);
@@ -153,7 +153,7 @@ fn whatever_disagrees_is_found_and_mended() {
         (format!("UPDATE rag.chunk SET char_from = char_from + 1 WHERE document_id = {}", of("a0")), "text: 2 of 2 chunks are not"),
         (format!("DELETE FROM rag.section WHERE document_id = {}", of("a1")), "text: 2 of 2 chunks have no section"),
         (format!("DELETE FROM rag.embedding WHERE chunk_id IN (SELECT id FROM rag.chunk WHERE document_id = {})", of("a2")), "vector: 2 chunks have no vector"),
-        ("INSERT INTO rag.embedding SELECT space_id, domain_id, gen_random_uuid(), v FROM rag.embedding LIMIT 3".into(), "vector: 3 vectors belong to no chunk"),
+        ("INSERT INTO rag.embedding SELECT vector_space_id, domain_id, gen_random_uuid(), vector FROM rag.embedding LIMIT 3".into(), "vector: 3 vectors belong to no chunk"),
         (format!("UPDATE rag.document SET chunks = 7 WHERE id = {}", of("a3")), "counter: it counts 7 chunks and has 2"),
         (
             "DELETE FROM rag.segment WHERE id = (SELECT id FROM rag.segment ORDER BY id LIMIT 1)".to_owned(),
@@ -204,13 +204,13 @@ fn vectors_without_a_chunk_cost_no_result_and_are_swept() {
     let modes = ["vector", "hybrid"];
     let top = |session: &mut Session, mode: &str| {
         session.rows(&format!(
-            "SELECT uri, score, vector_rank, vector_score FROM rag_search('{WORD} number', 10, mode => '{mode}', options => '{{\"candidates\": 10}}') ORDER BY rank"
+            "SELECT uri, score, vector_rank, vector_score FROM rag_search('{WORD} number', k => 10, mode => '{mode}', options => '{{\"candidates\": 10}}') ORDER BY rank"
         ))
     };
     let before: Vec<_> = modes.iter().map(|mode| top(&mut ann, mode)).collect();
     assert!(before.iter().all(|rows| rows.len() == 10), "{before:?}");
     let stray = "SELECT count(*) FROM rag.embedding e WHERE NOT EXISTS (SELECT FROM rag.chunk c WHERE c.id = e.chunk_id)";
-    admin.run("INSERT INTO rag.embedding SELECT space_id, domain_id, gen_random_uuid(), v FROM rag.embedding, generate_series(1, 40)");
+    admin.run("INSERT INTO rag.embedding SELECT vector_space_id, domain_id, gen_random_uuid(), vector FROM rag.embedding, generate_series(1, 40)");
     assert_eq!(modes.iter().map(|mode| top(&mut ann, mode)).collect::<Vec<_>>(), before);
 
     // A deletion that waited for one who added a vector takes that along.
@@ -235,7 +235,7 @@ fn vectors_without_a_chunk_cost_no_result_and_are_swept() {
     });
     assert_eq!(admin.count(stray), 0);
 
-    admin.run("INSERT INTO rag.embedding SELECT space_id, domain_id, gen_random_uuid(), v FROM rag.embedding, generate_series(1, 40)");
+    admin.run("INSERT INTO rag.embedding SELECT vector_space_id, domain_id, gen_random_uuid(), vector FROM rag.embedding, generate_series(1, 40)");
     assert!(admin.count(stray) > 0);
     cluster.configure("rag_ext.ingest_workers = 1\n");
     cluster.reload();

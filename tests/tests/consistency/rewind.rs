@@ -68,7 +68,7 @@ fn rewind(target: &Cluster, source: &Cluster) {
 
 fn documents(cluster: &Cluster, role: &str, database: &Database<'_>) -> i64 {
     cluster.connect(role, database.name()).count(&format!(
-        "SELECT count(DISTINCT document_id) FROM rag_search('{WORD}', 1000, mode => 'keyword')"
+        "SELECT count(DISTINCT document_id) FROM rag_search('{WORD}', k => 1000, mode => 'keyword')"
     ))
 }
 

@@ -83,10 +83,10 @@ fn a_thousand_snapshots_agree_while_four_writers_change_and_merges_run() {
                     // Three statements, one snapshot: between them others commit.
                     let table = session.column("SELECT id FROM rag.chunk ORDER BY id");
                     let keyword = session.column(&format!(
-                        "SELECT chunk_id FROM rag_search('{WORD}', 1000, mode => 'keyword') ORDER BY 1"
+                        "SELECT chunk_id FROM rag_search('{WORD}', k => 1000, mode => 'keyword') ORDER BY 1"
                     ));
                     let vector = session.column(&format!(
-                        "SELECT chunk_id FROM rag_search('{WORD}', 1000, mode => 'vector') ORDER BY 1"
+                        "SELECT chunk_id FROM rag_search('{WORD}', k => 1000, mode => 'vector') ORDER BY 1"
                     ));
                     session.run("COMMIT");
                     assert_eq!(keyword, table, "reader {reader}: keyword retriever");
@@ -203,7 +203,7 @@ fn rows_deleted_by_every_way_disappear_from_both_arms_at_once() {
     assert_eq!(assert_arms_agree(&mut ann, "moved"), 6);
     assert_eq!(
         ann.count(&format!(
-            "SELECT count(*) FROM rag_search('{WORD}', 100, collection => 'default', mode => 'keyword')"
+            "SELECT count(*) FROM rag_search('{WORD}', k => 100, collection => 'default', mode => 'keyword')"
         )),
         4
     );

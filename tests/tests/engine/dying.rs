@@ -64,7 +64,9 @@ fn an_engine_killed_five_times_is_there_a_sixth_time_and_no_work_is_lost() {
         "a dying engine is not the document's fault"
     );
     assert_eq!(
-        ann.count("SELECT count(DISTINCT document_id) FROM rag_search('ferry', 1000, mode => 'keyword')"),
+        ann.count(
+            "SELECT count(DISTINCT document_id) FROM rag_search('ferry', k => 1000, mode => 'keyword')"
+        ),
         30
     );
     witness.assert_no_restart();

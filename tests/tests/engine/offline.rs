@@ -60,7 +60,7 @@ fn nothing_is_asked_for_outside_and_nothing_is_left_outside_of_the_data_director
     let owner = std::fs::metadata(cluster.data()).unwrap().uid();
     let home = cluster.installation().server_home();
     let home = match owner == rustix::process::geteuid().as_raw() {
-        // A person who runs the tests under his own name does other things at home meanwhile.
+        // A person who runs the tests under their own name does other things at home meanwhile.
         true => home.join(".cache/Microsoft"),
         false => Path::new("/proc")
             .join(cluster.postmaster().to_string())

@@ -27,7 +27,7 @@ fn work_in_progress_is_invisible_until_it_is_whole() {
     while job_state(&mut ann, &id) == "running" {
         let seen = ann.rows(
             "SELECT (SELECT count(*) FROM rag.chunk), (SELECT count(*) FROM rag.section), (SELECT count(*) FROM rag_vectors(ARRAY(SELECT id FROM rag.chunk))),
-                    (SELECT count(*) FROM rag.segment), (SELECT count(*) FROM rag_search('ferryman', 1000, mode => 'keyword')),
+                    (SELECT count(*) FROM rag.segment), (SELECT count(*) FROM rag_search('ferryman', k => 1000, mode => 'keyword')),
                     (SELECT state FROM rag.job)",
         );
         // The job's end and the rest are one commit, so what this statement saw is all or nothing.
@@ -88,8 +88,8 @@ fn the_earlier_form_stays_searchable_until_the_new_one_commits() {
     let mut both_forms = 0;
     loop {
         let words = ann.rows(
-            "SELECT (SELECT count(*) FROM rag_search('lockkeeper', 1000, mode => 'keyword')),
-                    (SELECT count(*) FROM rag_search('dredger', 1000, mode => 'keyword')), (SELECT status FROM rag.document)",
+            "SELECT (SELECT count(*) FROM rag_search('lockkeeper', k => 1000, mode => 'keyword')),
+                    (SELECT count(*) FROM rag_search('dredger', k => 1000, mode => 'keyword')), (SELECT status FROM rag.document)",
         );
         let [old, new, status] = &words[0][..] else { panic!("three values") };
         let (old, new): (i64, i64) =

@@ -191,7 +191,7 @@ fn filters_let_through_what_a_plain_reading_lets_through() {
         let mode = ["keyword", "vector", "hybrid"][round % 3];
         let found: BTreeSet<String> = ann
             .column(&format!(
-                "SELECT uri FROM rag_search('filterable', 1000, mode => '{mode}', filter => {})",
+                "SELECT uri FROM rag_search('filterable', k => 1000, mode => '{mode}', filter => {})",
                 literal(&filter.to_string())
             ))
             .into_iter()

@@ -124,6 +124,6 @@ fn sessions_that_process_the_same_uri_at_once_leave_one_whole_document() {
         [Some("1".into()), Some("1".into())]
     );
     assert_eq!(words_found(&mut ann, "raced"), 1);
-    assert_eq!(ann.count("SELECT count(*) FROM rag_search('raced', 100, mode => 'vector')"), 1);
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('raced', k => 100, mode => 'vector')"), 1);
     assert_spans_are_exact(&mut ann);
 }

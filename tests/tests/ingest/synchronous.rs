@@ -68,7 +68,7 @@ fn waiting_tells_of_failures_and_of_one_document() {
     for id in [&sound, "00000000-0000-7000-8000-000000000001"] {
         bob.refuses("42704", &format!("SELECT rag_wait('{id}'::uuid)"));
     }
-    assert!(bob.holds("SELECT rag_wait()"), "others' failures are not his");
+    assert!(bob.holds("SELECT rag_wait()"), "others' failures are not theirs");
     ann.run("SELECT rag_pause()");
     let held = ann.value("INSERT INTO rag.document (content) VALUES ('A held note.') RETURNING id");
     assert!(!ann.holds(&format!("SELECT rag_wait('{held}'::uuid)")));

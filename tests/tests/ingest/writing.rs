@@ -24,7 +24,10 @@ fn plain_sql_is_enough_for_a_document_from_first_to_last() {
         "UPDATE rag.document SET title = 'Marsupials', metadata = '{{\"n\": 1}}' WHERE id = '{id}'"
     ));
     ann.settle();
-    assert_eq!(ann.value("SELECT title FROM rag_search('wombat', 1, filter => '{\"n\": 1}')"), "Marsupials");
+    assert_eq!(
+        ann.value("SELECT title FROM rag_search('wombat', k => 1, filter => '{\"n\": 1}')"),
+        "Marsupials"
+    );
     assert_eq!(words_found(&mut ann, "marsupials"), 1, "the title is searched as well");
 
     ann.run(&format!("DELETE FROM rag.document WHERE id = '{id}'"));

@@ -11,7 +11,7 @@ fn found(session: &mut Session) -> Vec<Vec<Vec<Option<String>>>> {
             session.rows(&format!(
                 "SELECT rank, uri, score, keyword_rank, keyword_score, vector_rank, vector_score,
                         (SELECT jsonb_agg(stage - 'ms') FROM jsonb_array_elements(details -> 'stages') stage)
-                 FROM rag_search('rope in the harbour', 10, mode => '{mode}'{filter}) ORDER BY rank"
+                 FROM rag_search('rope in the harbour', k => 10, mode => '{mode}'{filter}) ORDER BY rank"
             ))
         })
         .collect()
@@ -62,7 +62,7 @@ fn hidden_documents_cost_no_result_and_change_no_score() {
         let shown = format!("SELECT count(DISTINCT document_id) FROM rag.{table}");
         assert_eq!(reader.count(&shown), 12, "rag.{table}");
     }
-    for table in ["segment", "tombstone"] {
+    for table in ["segment", "deletion_count"] {
         assert_eq!(reader.count(&format!("SELECT count(*) FROM rag.{table}")), 0, "rag.{table}");
     }
     let chunks = admin.value(&format!("SELECT array_agg(id) FROM rag.chunk WHERE document_id IN ({secret})"));

@@ -43,7 +43,7 @@ fn without_a_user_a_gateway_sees_nothing_and_writes_nothing() {
             "rag.job",
             "rag.domain",
             "rag.collection",
-            "rag.tombstone",
+            "rag.deletion_count",
             "rag.metadata_value",
             VECTORS,
         ] {
@@ -321,6 +321,6 @@ fn odd_user_ids_stay_apart() {
     for id in ids {
         session.run(&format!("SET rag_ext.user_id = '{id}'"));
         assert_eq!(session.count("SELECT count(*) FROM rag.document"), 1, "{id:?}");
-        assert_eq!(session.value("SELECT uri FROM rag_search('owned', 100)"), format!("note of {id}"));
+        assert_eq!(session.value("SELECT uri FROM rag_search('owned', k => 100)"), format!("note of {id}"));
     }
 }

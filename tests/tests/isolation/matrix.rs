@@ -1,5 +1,5 @@
-//! Every relation of the extension for every kind of caller: the rows he sees are exactly those that belong
-//! to the owners he may see. A relation or function that this file does not know fails the test.
+//! Every relation of the extension for every kind of caller: the rows they see are exactly those that belong
+//! to the owners they may see. A relation or function that this file does not know fails the test.
 
 use super::own_something;
 use rag_tests::{Database, Session, wait_until};
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 /// Relations whose rows belong to a domain.
 const BY_DOMAIN: [&str; 7] =
-    ["document", "chunk", "section", "segment", "job", "metadata_value", "tombstone"];
+    ["document", "chunk", "section", "segment", "job", "metadata_value", "deletion_count"];
 /// Relations that are not for ordinary roles.
 const INTERNAL: [&str; 8] = [
     "gateway",
     "embedding",
-    "space",
+    "vector_space",
     "added_policy",
     "builtin_policy",
     "merge_failure",
@@ -25,7 +25,7 @@ const BY_OWNER: [&str; 3] = ["job_status", "failed_job", "document_in"];
 struct Persona {
     name: &'static str,
     session: Session,
-    /// Owners whose rows he sees.
+    /// Owners whose rows they see.
     sees: Vec<String>,
 }
 
@@ -160,7 +160,7 @@ fn every_relation_shows_each_caller_exactly_his_rows() {
         person.session.refuses("42501", &format!("SELECT count(*) FROM {leaf}"));
     }
     // Tombstones last only until the next merge.
-    for table in BY_DOMAIN.iter().filter(|table| **table != "tombstone") {
+    for table in BY_DOMAIN.iter().filter(|table| **table != "deletion_count") {
         assert!(
             admin.count(&format!("SELECT count(*) FROM rag.{table}")) > 0,
             "rag.{table} is empty, so nothing was tested"
@@ -183,13 +183,13 @@ fn every_function_gives_each_caller_only_what_is_his() {
         let expected = admin.column(&own_chunks);
         for mode in ["vector", "hybrid"] {
             let found = person.session.column(&format!(
-                "SELECT chunk_id FROM rag_search('owned', 1000, mode => '{mode}') ORDER BY 1"
+                "SELECT chunk_id FROM rag_search('owned', k => 1000, mode => '{mode}') ORDER BY 1"
             ));
             assert_eq!(found, expected, "{}: {mode}", person.name);
         }
         let keyword = person
             .session
-            .column("SELECT chunk_id FROM rag_search('owned', 1000, mode => 'keyword') ORDER BY 1");
+            .column("SELECT chunk_id FROM rag_search('owned', k => 1000, mode => 'keyword') ORDER BY 1");
         assert_eq!(keyword, expected, "{}: keyword", person.name);
         let vectors = person.session.column(&format!("SELECT chunk_id FROM rag_vectors({all}) ORDER BY 1"));
         assert_eq!(vectors, expected, "{}: rag_vectors", person.name);

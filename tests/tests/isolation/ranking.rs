@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Every number and id of a search, exactly as printed, which is enough to tell every bit.
 fn numbers(session: &mut Session, mode: &str) -> Vec<Vec<Option<String>>> {
     session.rows(&format!(
-        "SELECT chunk_id, rank, score, keyword_rank, keyword_score, vector_rank, vector_score FROM rag_search('zebra stripes', 1000, mode => '{mode}')"
+        "SELECT chunk_id, rank, score, keyword_rank, keyword_score, vector_rank, vector_score FROM rag_search('zebra stripes', k => 1000, mode => '{mode}')"
     ))
 }
 
@@ -30,7 +30,7 @@ fn scores_are_the_same_to_the_last_bit_after_another_owner_adds_200_documents() 
          SELECT 'z' || n, 'Zebra number ' || n || ' shows its zebra stripes to the other zebra.' FROM generate_series(1, 200) n",
     );
     bob.settle();
-    assert_eq!(bob.count("SELECT count(*) FROM rag_search('zebra', 1000, mode => 'keyword')"), 200);
+    assert_eq!(bob.count("SELECT count(*) FROM rag_search('zebra', k => 1000, mode => 'keyword')"), 200);
     let after: Vec<_> = ["keyword", "vector", "hybrid"].iter().map(|mode| numbers(&mut ann, mode)).collect();
     assert_eq!(before, after);
     let mut admin = database.admin();
@@ -47,11 +47,11 @@ fn multiply_chunks(database: &Database<'_>, document: &str, copies: usize) {
     database.leave_damaged();
     let mut admin = database.admin();
     admin.run(&format!(
-        "WITH model AS (SELECT c.*, e.space_id, e.v FROM rag.chunk c JOIN rag.embedding e ON e.chunk_id = c.id WHERE c.document_id = '{document}'),
+        "WITH model AS (SELECT c.*, e.vector_space_id, e.vector FROM rag.chunk c JOIN rag.embedding e ON e.chunk_id = c.id WHERE c.document_id = '{document}'),
               copies AS MATERIALIZED (SELECT m.*, rag.new_id() AS new_id, n FROM model m, generate_series(1, {copies}) n),
               chunks AS (INSERT INTO rag.chunk SELECT domain_id, new_id, document_id, section_id, ordinal + n, content, context, tokens,
                                                       char_from, char_to, page_from, page_to, sha256 FROM copies)
-         INSERT INTO rag.embedding (space_id, domain_id, chunk_id, v) SELECT space_id, domain_id, new_id, v FROM copies"
+         INSERT INTO rag.embedding (vector_space_id, domain_id, chunk_id, vector) SELECT vector_space_id, domain_id, new_id, vector FROM copies"
     ));
 }
 
@@ -84,7 +84,7 @@ fn fifty_far_chunks_come_in_full_beside_20_000_near_ones_of_another() {
         ann.run(if method.is_empty() { "RESET rag_ext.exact_search_limit" } else { method });
         for k in [1, 10, 50, 1000] {
             let rows = ann.rows(&format!(
-                "SELECT s.chunk_id, d.owner FROM rag_search('{query}', {k}, mode => '{mode}') s LEFT JOIN rag.document d ON d.id = s.document_id"
+                "SELECT s.chunk_id, d.owner FROM rag_search('{query}', k => {k}, mode => '{mode}') s LEFT JOIN rag.document d ON d.id = s.document_id"
             ));
             assert_eq!(rows.len(), k.min(50), "{mode} {method} {k}");
             let owner = format!("role:{}", database.role_name("ann"));
@@ -92,12 +92,13 @@ fn fifty_far_chunks_come_in_full_beside_20_000_near_ones_of_another() {
         }
     }
     ann.run("RESET rag_ext.exact_search_limit");
-    let exact = ann.column(&format!("SELECT chunk_id FROM rag_search('{query}', 50, mode => 'vector')"));
+    let exact = ann.column(&format!("SELECT chunk_id FROM rag_search('{query}', k => 50, mode => 'vector')"));
     ann.run("SET rag_ext.exact_search_limit = 10");
-    let forced = ann.column(&format!("SELECT chunk_id FROM rag_search('{query}', 50, mode => 'vector')"));
+    let forced =
+        ann.column(&format!("SELECT chunk_id FROM rag_search('{query}', k => 50, mode => 'vector')"));
     assert_eq!(exact, forced);
-    let arms =
-        ann.rows(&format!("SELECT count(keyword_rank), count(vector_rank) FROM rag_search('{query}', 50)"));
+    let arms = ann
+        .rows(&format!("SELECT count(keyword_rank), count(vector_rank) FROM rag_search('{query}', k => 50)"));
     assert_eq!(arms[0], [Some("50".into()), Some("50".into())]);
 }
 
@@ -112,7 +113,9 @@ fn an_hnsw_index_that_others_share_still_gives_k_rows_and_the_same_ones() {
         ann.ingest(&format!("Gardening tip {n}: water the tomatoes."), &format!("tip{n}"));
     }
     let search = |session: &mut Session, k: usize| {
-        session.column(&format!("SELECT chunk_id FROM rag_search('lighthouse lamp', {k}, mode => 'vector')"))
+        session.column(&format!(
+            "SELECT chunk_id FROM rag_search('lighthouse lamp', k => {k}, mode => 'vector')"
+        ))
     };
     let exact = search(&mut ann, 30);
     let mut admin = database.admin();
@@ -133,7 +136,7 @@ fn an_hnsw_index_that_others_share_still_gives_k_rows_and_the_same_ones() {
         }
     }
     assert_eq!(search(&mut ann, 30), exact);
-    let details =
-        bob.value("SELECT details FROM rag_search('lighthouse lamp', 5, mode => 'vector') WHERE rank = 1");
+    let details = bob
+        .value("SELECT details FROM rag_search('lighthouse lamp', k => 5, mode => 'vector') WHERE rank = 1");
     assert!(details.contains("hnsw"), "{details}");
 }

@@ -9,7 +9,7 @@ fn prepared_owners(session: &mut Session) -> Vec<String> {
 }
 
 const PREPARE: &str =
-    "PREPARE owners AS SELECT DISTINCT d.owner FROM rag_search('owned', 1000, mode => 'keyword') s
+    "PREPARE owners AS SELECT DISTINCT d.owner FROM rag_search('owned', k => 1000, mode => 'keyword') s
                        JOIN rag.document d ON d.id = s.document_id ORDER BY 1";
 
 #[test]
@@ -92,7 +92,7 @@ fn a_definer_function_acts_as_its_owner() {
 
     let mut admin = database.admin();
     let body = "RETURNS SETOF text LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS
-        $$ SELECT DISTINCT d.owner FROM rag_search('owned', 1000, mode => 'keyword') s JOIN rag.document d ON d.id = s.document_id ORDER BY 1 $$";
+        $$ SELECT DISTINCT d.owner FROM rag_search('owned', k => 1000, mode => 'keyword') s JOIN rag.document d ON d.id = s.document_id ORDER BY 1 $$";
     let shown = "RETURNS SETOF text LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS
         $$ SELECT DISTINCT owner FROM rag.document ORDER BY 1 $$";
     for (owner, name) in [(&ann, "as_ann"), (&gateway, "as_gateway")] {
@@ -106,7 +106,7 @@ fn a_definer_function_acts_as_its_owner() {
     assert_eq!(session.column("SELECT as_ann()"), [ann_owner.as_str()]);
     assert_eq!(session.column("SELECT as_ann_table()"), [ann_owner.as_str()]);
     assert_eq!(app.column("SELECT as_ann()"), [ann_owner.as_str()], "owned by another role");
-    // Whoever calls it sets rag_ext.user_id as he likes: behind a definer function it must not count.
+    // Whoever calls it sets rag_ext.user_id as they like: behind a definer function it must not count.
     session.run("SET rag_ext.user_id = '42'");
     let other = database.gateway("other");
     let mut other = database.connect(&other);
@@ -203,7 +203,7 @@ fn a_renamed_role_keeps_its_documents() {
     let ann = database.role("ann");
     own_something(&mut database.connect(&ann), "ann");
     let (anna, bob) = (database.role_name("anna"), database.role("bob"));
-    // Somebody else keeps documents of his own in a collection of hers.
+    // Somebody else keeps documents of their own in a collection of hers.
     let give = format!("SELECT rag_create_collection('inbox'), rag_grant('inbox', 'role:{bob}', 'write')");
     database.connect(&ann).run(&give);
     let mut writer = database.connect(&bob);

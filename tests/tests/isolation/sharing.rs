@@ -11,7 +11,7 @@ fn ingest_into(session: &mut Session, collection: &str, text: &str) -> Result<()
 
 fn found(session: &mut Session, collection: &str) -> Vec<String> {
     session.column(&format!(
-        "SELECT content FROM rag_search('owned', 100, collection => '{collection}') ORDER BY 1"
+        "SELECT content FROM rag_search('owned', k => 100, collection => '{collection}') ORDER BY 1"
     ))
 }
 
@@ -30,14 +30,14 @@ fn a_read_grant_shows_and_an_acceptance_takes_into_unnamed_searches() {
 
     a.run(&format!("SELECT rag_grant('plans', 'role:{bob}', 'read')"));
     assert_eq!(found(&mut b, &name), ["A plan owned by ann."]);
-    assert_eq!(b.count("SELECT count(*) FROM rag_search('owned', 100)"), 1, "sharing is not imposed");
+    assert_eq!(b.count("SELECT count(*) FROM rag_search('owned', k => 100)"), 1, "sharing is not imposed");
     assert_eq!(b.count("SELECT count(*) FROM rag.document"), 2, "plain SQL shows what may be read");
     e.refuses("42704", &format!("SELECT * FROM rag_search('owned', collection => '{name}')"));
 
     b.run(&format!("SELECT rag_accept('role:{ann}', 'plans')"));
-    assert_eq!(b.count("SELECT count(*) FROM rag_search('owned', 100)"), 2);
+    assert_eq!(b.count("SELECT count(*) FROM rag_search('owned', k => 100)"), 2);
     b.run("DELETE FROM rag.accepted_collection");
-    assert_eq!(b.count("SELECT count(*) FROM rag_search('owned', 100)"), 1);
+    assert_eq!(b.count("SELECT count(*) FROM rag_search('owned', k => 100)"), 1);
     b.run(&format!("SELECT rag_accept('role:{ann}', 'plans')"));
 
     let failure = ingest_into(&mut b, &name, "Written by bob.").unwrap_err();
@@ -134,7 +134,7 @@ fn a_bare_name_means_ones_own_or_what_one_has_accepted() {
              SELECT rag_accept('role:{ann}', 'reports') lets its bare name mean it."
         );
         assert_eq!(granted.hint, hint, "{call}");
-        // Nobody learns of a name by which he was granted nothing.
+        // Nobody learns of a name by which they were granted nothing.
         let hidden = s.refuses("42704", &call.replace('$', "reports"));
         let missing = s.refuses("42704", &call.replace('$', "riports"));
         assert_eq!(hidden.message, missing.message.replace("riports", "reports"), "{call}");
@@ -193,7 +193,7 @@ fn two_accepted_namesakes_are_told_apart_by_their_owners() {
     let refused = b.refuses("22023", "SELECT * FROM rag_search('owned', collection => 'plans')");
     assert!(refused.detail.contains(&ann) && refused.detail.contains(&eve), "{refused}");
     assert_eq!(found(&mut b, &format!("role:{eve}/plans")), [format!("A plan owned by {eve}.")]);
-    // Everyone has a default of his own, which no accepted one stands for.
+    // Everyone has a default of their own, which no accepted one stands for.
     let mut a = database.connect(&ann);
     own_something(&mut a, "ann");
     a.run(&format!("SELECT rag_grant('default', 'role:{bob}', 'read')"));
@@ -216,7 +216,7 @@ fn public_grants_need_a_superuser_and_reach_users_of_gateways() {
     app.refuses("42704", &format!("SELECT * FROM rag_search('owned', collection => '{name}')"));
     database.admin().run(&format!("SELECT rag_grant('{name}', 'public', 'read')"));
     assert_eq!(found(&mut app, &name), ["A rule owned by everybody."]);
-    assert_eq!(app.count("SELECT count(*) FROM rag_search('owned', 100)"), 0, "not accepted");
+    assert_eq!(app.count("SELECT count(*) FROM rag_search('owned', k => 100)"), 0, "not accepted");
     let mut stranger = database.user("stranger");
     assert_eq!(found(&mut stranger, &name).len(), 1);
 
@@ -253,6 +253,6 @@ fn deleting_a_collection_takes_everything_and_only_its_own() {
     for table in ["rag.chunk", "rag.section", "rag.segment", VECTORS] {
         assert_eq!(ann.count(&format!("SELECT count(*) FROM {table}")), 1, "{table}");
     }
-    assert_eq!(bob.count("SELECT count(*) FROM rag_search('owned', 10)"), 1);
+    assert_eq!(bob.count("SELECT count(*) FROM rag_search('owned', k => 10)"), 1);
     ann.refuses("42704", "SELECT * FROM rag_search('owned', collection => 'old')");
 }

@@ -16,7 +16,7 @@ const TABLES: [&str; 13] = [
     "metadata_value",
     "job",
     "segment",
-    "tombstone",
+    "deletion_count",
     "domain",
     "collection",
     "collection_grant",

@@ -1,4 +1,4 @@
-//! What a caller can set, create or provoke must not make the extension act for him with rights that he lacks.
+//! What a caller can set, create or provoke must not make the extension act for them with rights that they lack.
 
 use super::{assert_sees, own_something};
 use rag_tests::{Database, literal};
@@ -79,7 +79,7 @@ fn an_owner_expression_cannot_choose_the_search_path_of_what_comes_after_it() {
         session.settle();
     }
     assert_eq!(
-        session.column("SELECT content FROM rag_search('one', 5, collection => 'notes')"),
+        session.column("SELECT content FROM rag_search('one', k => 5, collection => 'notes')"),
         ["Another one. More."]
     );
     assert_eq!(
@@ -110,8 +110,11 @@ fn what_a_databases_owner_sets_for_its_sessions_is_not_for_workers() {
     ann.run("INSERT INTO rag.document (uri, content) VALUES ('a', 'The text of ann.')");
     ann.settle();
     admin.settle();
-    assert_eq!(ann.column("SELECT uri FROM rag_search('text', 5)"), ["a"]);
-    assert_eq!(admin.column("SELECT content FROM rag_search('note', 5, collection => 'notes')"), ["A note."]);
+    assert_eq!(ann.column("SELECT uri FROM rag_search('text', k => 5)"), ["a"]);
+    assert_eq!(
+        admin.column("SELECT content FROM rag_search('note', k => 5, collection => 'notes')"),
+        ["A note."]
+    );
     assert_eq!(admin.column("SELECT DISTINCT who FROM public.ran"), Vec::<String>::new());
 }
 
@@ -190,7 +193,7 @@ fn an_error_in_the_middle_leaves_nobody_with_more_rights() {
         "SELECT rag_grant(''default'', ''role:nobody at all'', ''read'')",
         "SELECT rag_create_collection(''default'')",
         "INSERT INTO rag.document (uri, content) VALUES (''note of bob'', ''twice'')",
-        "SELECT rag_search(''x'', 0)",
+        "SELECT rag_search(''x'', k => 0)",
     ] {
         let outcome = bob.value(&format!("SELECT pg_temp.try('{sql}')"));
         assert!(outcome == "fine" || outcome.ends_with(&database.role_name("bob")), "{sql}: {outcome}");
@@ -199,7 +202,7 @@ fn an_error_in_the_middle_leaves_nobody_with_more_rights() {
         bob.run("BEGIN; SAVEPOINT s");
         bob.error(
             &sql.replace("''", "'")
-                .replace("SELECT rag_search('x', 0)", "SELECT 1/0")
+                .replace("SELECT rag_search('x', k => 0)", "SELECT 1/0")
                 .replace("rag_create_collection('default')", "1/0"),
         );
         bob.run("ROLLBACK TO s");

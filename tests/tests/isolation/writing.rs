@@ -102,11 +102,11 @@ fn nobody_writes_in_anothers_name() {
         "section",
         "embedding",
         "segment",
-        "tombstone",
+        "deletion_count",
         "job",
         "metadata_value",
         "domain",
-        "space",
+        "vector_space",
         "collection",
         "collection_grant",
         "gateway",
@@ -119,11 +119,11 @@ fn nobody_writes_in_anothers_name() {
         "section",
         "embedding",
         "segment",
-        "tombstone",
+        "deletion_count",
         "job",
         "metadata_value",
         "domain",
-        "space",
+        "vector_space",
         "gateway",
     ] {
         bob.refuses("42501", &format!("DELETE FROM rag.{table}"));
@@ -139,7 +139,7 @@ fn nobody_writes_in_anothers_name() {
     for table in ["document", "chunk", "embedding"] {
         bob.refuses("42501", &format!("TRUNCATE rag.{table} CASCADE"));
     }
-    // Whether somebody's default was dropped is his alone to know.
+    // Whether somebody's default was dropped is theirs alone to know.
     bob.run("SELECT rag.derived_domain(NULL, rag.current_owner())");
     bob.refuses("42501", &format!("SELECT rag.derived_domain(NULL, '{owner}')"));
     for call in [

@@ -11,7 +11,7 @@ type Scores = BTreeMap<String, [Option<String>; 3]>;
 
 fn scores(session: &mut Session, query: &str, mode: &str) -> Result<Scores, String> {
     let sql = format!(
-        "SELECT content, score, keyword_score, vector_score FROM rag_search('{query}', 1000, mode => '{mode}')"
+        "SELECT content, score, keyword_score, vector_score FROM rag_search('{query}', k => 1000, mode => '{mode}')"
     );
     let rows = session.try_rows(&sql).map_err(|failure| format!("{sql}: {failure}"))?;
     Ok(rows

@@ -44,7 +44,7 @@ fn same<T: Ord + std::fmt::Debug>(what: &str, seen: &BTreeSet<T>, expected: &BTr
     }
     let more: Vec<_> = seen.difference(expected).collect();
     let less: Vec<_> = expected.difference(seen).collect();
-    Err(format!("{what}: shown, but not his: {more:?}; his, but not shown: {less:?}"))
+    Err(format!("{what}: shown, but not theirs: {more:?}; theirs, but not shown: {less:?}"))
 }
 
 /// Who looks, at what.
@@ -56,7 +56,7 @@ pub(crate) struct Viewer<'a> {
 }
 
 impl Viewer<'_> {
-    /// What a collection's name, bare or with its owner, means to him.
+    /// What a collection's name, bare or with its owner, means to them.
     fn meaning(self, name: &str) -> Meaning {
         let (owner, bare) = name.rsplit_once('/').map_or((None, name), |(owner, bare)| (Some(owner), bare));
         self.world.meaning(self.caller, owner, bare)
@@ -101,7 +101,7 @@ pub(crate) fn tables(session: &mut Session, viewer: Viewer<'_>) -> Verdict {
     ));
     sql.push("SELECT 'failed_job', document_id::text FROM rag.failed_job".to_owned());
     sql.push("SELECT 'segment', domain_id::text FROM rag.segment".to_owned());
-    sql.push("SELECT 'tombstone', domain_id::text FROM rag.tombstone".to_owned());
+    sql.push("SELECT 'deletion_count', domain_id::text FROM rag.deletion_count".to_owned());
     sql.push("SELECT 'attachment', source::text FROM rag.attachment".to_owned());
     sql.push(
         "SELECT 'attachment_status', source || ': ' || rows || ', ' || done FROM rag.attachment_status"
@@ -170,8 +170,8 @@ pub(crate) fn tables(session: &mut Session, viewer: Viewer<'_>) -> Verdict {
     let segments = names("segment")?;
     let expected = segments.union(&live).filter(|domain| whole.contains(*domain));
     same("segment", &segments, &expected.cloned().collect())?;
-    let tombstones = names("tombstone")?;
-    same("tombstone", &tombstones, &tombstones.intersection(&whole).cloned().collect())?;
+    let counts = names("deletion_count")?;
+    same("deletion_count", &counts, &counts.intersection(&whole).cloned().collect())?;
     let tables = (0..world.collections.len()).filter(|c| world.owns(caller, *c)).filter_map(|c| {
         let table = world.collections[c].table.as_ref()?;
         let of_table = |d: &&usize| world.domains[world.documents[**d].domain].collection == c;
@@ -227,7 +227,7 @@ pub(crate) fn status(session: &mut Session, viewer: Viewer<'_>) -> Verdict {
     }
 }
 
-/// As one of the roles that he is a member of, in the same session, he sees what that one does.
+/// As one of the roles that they are a member of, in the same session, they see what that one does.
 pub(crate) fn as_another(session: &mut Session, viewer: Viewer<'_>, random: &mut Random) -> Verdict {
     let Viewer { world, caller, .. } = viewer;
     let others: Vec<usize> =
@@ -283,7 +283,7 @@ pub(crate) fn search(session: &mut Session, viewer: Viewer<'_>, random: &mut Ran
     let collection = named.as_ref().map_or("NULL".to_owned(), |name| literal(name));
     let call = |k: usize| {
         format!(
-            "SELECT document_id, score FROM rag_search('{}', {k}, {collection}, '{mode}', '{filter}')",
+            "SELECT document_id, score FROM rag_search('{}', {collection}, filter => '{filter}', k => {k}, mode => '{mode}')",
             words.join(" ")
         )
     };
@@ -358,13 +358,13 @@ pub(crate) fn answer(session: &mut Session, viewer: Viewer<'_>, random: &mut Ran
     for citation in answer["citations"].as_array().into_iter().flatten() {
         let label = labels.label(citation["document_id"].as_str().unwrap_or_default())?;
         if !scope.contains(&label) {
-            return Err(format!("{sql}: cites {label}, which is not his"));
+            return Err(format!("{sql}: cites {label}, which is not theirs"));
         }
     }
-    // Whatever is not his is nowhere in it.
+    // Whatever is not theirs is nowhere in it.
     for label in (0..world.documents.len()).filter(|label| !scope.contains(label)) {
         if text.contains(&format!("doc{label}x")) {
-            return Err(format!("{sql}: tells of {label}, which is not his"));
+            return Err(format!("{sql}: tells of {label}, which is not theirs"));
         }
     }
     Ok(())

@@ -34,7 +34,7 @@ pub(super) fn put(
 ) -> Vec<Action> {
     let me = world.owner(who);
     let all = collections(world, false);
-    // His own default, one of those that there are by its full name, or by its bare one.
+    // Their own default, one of those that there are by its full name, or by its bare one.
     let (name, qualifier, bare) = match picked(&all, number / 3).filter(|_| number % 8 > 1) {
         None => ("default".to_owned(), None, "default".to_owned()),
         Some(at) => {
@@ -84,7 +84,7 @@ fn target(
     });
     let meant = match own.filter(|_| qualifier.is_none_or(|q| q == me.text)) {
         Some(own) => Meaning::Collection(own),
-        // Everybody has a default of his own.
+        // Everybody has a default of their own.
         None if bare == "default" && qualifier.is_none_or(|q| q == me.text) => Meaning::NoDefault,
         None => world.meaning(who, qualifier, bare),
     };

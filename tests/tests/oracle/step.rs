@@ -205,7 +205,7 @@ pub(crate) fn apply(world: &mut World, step: &Step) -> Vec<Action> {
             one(Some(who), "DELETE FROM rag.accepted_collection".to_owned(), Outcome::Within(live, all))
         }
         Step::Join { member, of } => {
-            // Downwards only, so that nobody becomes a member of himself.
+            // Downwards only, so that nobody becomes a member of themselves.
             let (member, of) = (member % world.roles.len(), of % world.roles.len());
             if member == of || world.memberships(of).contains(&member) {
                 return vec![];
@@ -277,7 +277,7 @@ pub(crate) fn apply(world: &mut World, step: &Step) -> Vec<Action> {
             };
             match opens {
                 true => table.readers.insert(to),
-                // The owner's own privilege is not taken from him here.
+                // The owner's own privilege is not taken from them here.
                 false if to == table.owner => return vec![],
                 false => table.readers.remove(&to),
             };

@@ -105,7 +105,7 @@ pub(crate) const PUBLIC: &str = "public";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning {
     Collection(usize),
-    /// His collection `default`, which is not there yet.
+    /// Their collection `default`, which is not there yet.
     NoDefault,
     Nothing,
     Ambiguous,
@@ -149,7 +149,7 @@ impl World {
         roles.map(|role| named(role, format!("role:{}", self.roles[role].name))).collect()
     }
 
-    /// Owner of what he creates.
+    /// Owner of what they create.
     pub(crate) fn owner(&self, caller: Caller) -> Option<Principal> {
         self.principals(caller).into_iter().find(|p| p.role == Some(caller.role))
     }
@@ -179,13 +179,13 @@ impl World {
         !collection.is_dropped && self.is_his(caller, &collection.owner)
     }
 
-    /// Whether he may read the table behind a collection, by the privileges of the database.
+    /// Whether they may read the table behind a collection, by the privileges of the database.
     fn may_read_table(&self, caller: Caller, table: &Table) -> bool {
         let acts_as = self.acts_as(caller.role);
         acts_as.contains(&table.owner) || !acts_as.is_disjoint(&table.readers)
     }
 
-    /// Whether he can name a collection by its owner.
+    /// Whether they can name a collection by its owner.
     pub(crate) fn can_name(&self, caller: Caller, collection: usize) -> bool {
         if self.principals(caller).is_empty() || self.collections[collection].is_dropped {
             return false;
@@ -196,7 +196,7 @@ impl World {
             || table.is_some_and(|table| self.may_read_table(caller, table))
     }
 
-    /// Whether a grant lets him write.
+    /// Whether a grant lets them write.
     pub(crate) fn is_granted_writing(&self, caller: Caller, collection: usize) -> bool {
         self.grants_to(caller).any(|g| g.collection == collection && g.is_for_writing)
     }
@@ -206,7 +206,7 @@ impl World {
         domain.owner == self.collections[domain.collection].owner
     }
 
-    /// Whether he may read a domain at all.
+    /// Whether they may read a domain at all.
     pub(crate) fn reads(&self, caller: Caller, domain: usize) -> bool {
         let collection = self.domains[domain].collection;
         if self.collections[collection].is_dropped || self.principals(caller).is_empty() {
@@ -222,7 +222,7 @@ impl World {
             || self.is_owners_domain(domain) && self.grants_to(caller).any(is_shown)
     }
 
-    /// Whether he is told what is about all rows of a domain: nobody is where a policy may hide some from somebody.
+    /// Whether they are told what is about all rows of a domain: nobody is where a policy may hide some from somebody.
     pub(crate) fn reads_whole(&self, caller: Caller, domain: usize) -> bool {
         let is_attached = self.collections[self.domains[domain].collection].table.is_some();
         self.policies.is_empty() && !is_attached && self.reads(caller, domain)
@@ -234,7 +234,7 @@ impl World {
         format!("{} of {}", self.collections[*collection].full_name(), owner.text)
     }
 
-    /// Whether he may change documents of a domain.
+    /// Whether they may change documents of a domain.
     pub(crate) fn writes(&self, caller: Caller, domain: usize) -> bool {
         let collection = self.domains[domain].collection;
         let is_open = &self.collections[collection];
@@ -251,7 +251,7 @@ impl World {
         self.accepted.iter().any(|(accepted, who)| *accepted == domain && self.is_his(caller, who))
     }
 
-    /// Whether policies of administrators on a table hide a document from him.
+    /// Whether policies of administrators on a table hide a document from them.
     fn is_hidden(&self, caller: Caller, table: &str, document: usize) -> bool {
         let acts_as = self.acts_as(caller.role);
         self.policies.iter().any(|p| {
@@ -261,7 +261,7 @@ impl World {
         })
     }
 
-    /// Documents that plain SQL shows him in a table, or a search that has named their collection.
+    /// Documents that plain SQL shows them in a table, or a search that has named their collection.
     fn shows(&self, caller: Caller, document: usize, is_named: bool) -> bool {
         let found = &self.documents[document];
         if found.is_deleted || !self.reads(caller, found.domain) {
@@ -276,7 +276,7 @@ impl World {
             && (is_table_owner || table.hides != Some(found.kind))
     }
 
-    /// Documents whose rows in a table of the extension he sees: what was made of a document is hidden with it.
+    /// Documents whose rows in a table of the extension they see: what was made of a document is hidden with it.
     pub(crate) fn shown_in(&self, caller: Caller, table: &str) -> BTreeSet<usize> {
         let is_hidden = |d: usize| self.is_hidden(caller, table, d) || self.is_hidden(caller, "document", d);
         (0..self.documents.len()).filter(|d| self.shows(caller, *d, false) && !is_hidden(*d)).collect()
@@ -290,7 +290,7 @@ impl World {
             .collect()
     }
 
-    /// Documents that he sees of those that a search of a collection, or without a name, goes over.
+    /// Documents that they see of those that a search of a collection, or without a name, goes over.
     pub(crate) fn in_scope(&self, caller: Caller, collection: Option<usize>) -> BTreeSet<usize> {
         let all = 0..self.documents.len();
         all.filter(|d| {
@@ -353,7 +353,7 @@ impl World {
         })
     }
 
-    /// A new collection of somebody's, with his domain in it.
+    /// A new collection of somebody's, with their domain in it.
     pub(crate) fn create(
         &mut self,
         name: &str,

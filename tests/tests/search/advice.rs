@@ -1,4 +1,4 @@
-//! What is said to somebody who finds less than he expects.
+//! What is said to somebody who finds less than they expect.
 
 use super::corpus;
 use rag_tests::{Database, Session};
@@ -29,7 +29,7 @@ fn who_finds_nothing_is_told_why_as_far_as_it_is_his_to_know() {
     let other_value = "SELECT * FROM rag_search('water', filter => '{\"language\": \"xx\"}')";
     assert_eq!(said(&mut ann, other_value), "");
 
-    // A superuser has nothing himself.
+    // A superuser has nothing themselves.
     let mut admin = database.admin();
     let told = said(&mut admin, "SELECT * FROM rag_search('water')");
     assert!(told.contains("rag_ext.all_domains = on"), "{told}");
@@ -38,11 +38,11 @@ fn who_finds_nothing_is_told_why_as_far_as_it_is_his_to_know() {
     let mut nobody = database.user("nobody");
     assert_eq!(said(&mut nobody, "SELECT * FROM rag_search('water')"), "");
 
-    // A name where a number belongs.
-    let failure = ann.refuses("22P02", "SELECT * FROM rag_search('water', 'docs')");
-    assert!(failure.hint.contains("collection => 'name'"), "{failure} {}", failure.hint);
-    let failure = ann.refuses("22P02", "SELECT 'docs'::int FROM rag_search('water')");
-    assert_eq!(failure.hint, "");
+    // A number where a name belongs.
+    let failure = ann.refuses("42883", "SELECT * FROM rag_search('water', 5)");
+    assert!(failure.hint.contains("k => 5"), "{failure} {}", failure.hint);
+    let failure = ann.refuses("42883", "SELECT no_such_function('water', 5)");
+    assert!(!failure.hint.contains("k => 5"), "{failure} {}", failure.hint);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_language_that_the_model_does_not_know_is_named() {
     let database = Database::new("foreign");
     let mut ann = corpus(&database, "ann");
     let stages = |session: &mut Session, query: &str| {
-        session.value(&format!("SELECT details FROM rag_search('{query}', 1)"))
+        session.value(&format!("SELECT details FROM rag_search('{query}', k => 1)"))
     };
     let german = stages(&mut ann, "Wie viele Saiten hat die Geige, und womit werden sie gestrichen?");
     assert!(german.contains("language (de)"), "{german}");

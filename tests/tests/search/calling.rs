@@ -176,16 +176,16 @@ fn a_search_runs_wherever_a_table_function_may() {
     let mut ann = corpus(&database, "ann");
     let lateral = ann.column(
         "SELECT q || '=' || s.uri FROM (VALUES ('coffee'), ('magnetic needle'), ('yeast')) v (q)
-         CROSS JOIN LATERAL rag_search(q, 1, mode => 'keyword') s ORDER BY 1",
+         CROSS JOIN LATERAL rag_search(q, k => 1, mode => 'keyword') s ORDER BY 1",
     );
     assert_eq!(lateral, ["coffee=espresso", "magnetic needle=compass", "yeast=sourdough"]);
-    ann.run("PREPARE s (text, int) AS SELECT uri FROM rag_search($1, $2, mode => 'keyword')");
+    ann.run("PREPARE s (text, int) AS SELECT uri FROM rag_search($1, k => $2, mode => 'keyword')");
     for _ in 0..8 {
         assert_eq!(ann.column("EXECUTE s ('coffee', 1)"), ["espresso"]);
         assert_eq!(ann.column("EXECUTE s ('yeast', 5)"), ["sourdough"]);
     }
     ann.run("BEGIN READ ONLY");
-    assert_eq!(ann.value("SELECT uri FROM rag_search('yeast', 1)"), "sourdough");
+    assert_eq!(ann.value("SELECT uri FROM rag_search('yeast', k => 1)"), "sourdough");
     let answer = ann.json("SELECT rag_answer('How is espresso brewed?')");
     assert_eq!(answer["found"], true, "{answer:#}");
     assert_eq!(
@@ -195,7 +195,7 @@ fn a_search_runs_wherever_a_table_function_may() {
     ann.rows("SELECT * FROM rag_rerank('x', ARRAY['y']), rag_status(), rag.engine_status, rag.model");
     ann.run("COMMIT");
 
-    ann.run("BEGIN; DECLARE c SCROLL CURSOR FOR SELECT uri FROM rag_search('water', 8)");
+    ann.run("BEGIN; DECLARE c SCROLL CURSOR FOR SELECT uri FROM rag_search('water', k => 8)");
     let first = ann.column("FETCH 3 FROM c");
     assert_eq!(ann.column("FETCH BACKWARD 2 FROM c"), [first[1].clone(), first[0].clone()]);
     assert_eq!(ann.column("FETCH ALL FROM c").len(), 7);
@@ -203,15 +203,15 @@ fn a_search_runs_wherever_a_table_function_may() {
 
     let mut admin = database.admin();
     let role = database.role_name("ann");
-    admin.run("CREATE VIEW found WITH (security_invoker = true) AS SELECT uri, rank FROM rag_search('coffee', 3, mode => 'keyword')");
+    admin.run("CREATE VIEW found WITH (security_invoker = true) AS SELECT uri, rank FROM rag_search('coffee', k => 3, mode => 'keyword')");
     admin.run(&format!("GRANT SELECT ON found TO {role}"));
     assert_eq!(ann.column("SELECT uri FROM found"), ["espresso"]);
-    let counted = ann.count("SELECT count(*) FROM rag.document d JOIN rag_search('water', 8) s ON s.document_id = d.id WHERE d.uri <> s.title OR s.title IS NULL");
+    let counted = ann.count("SELECT count(*) FROM rag.document d JOIN rag_search('water', k => 8) s ON s.document_id = d.id WHERE d.uri <> s.title OR s.title IS NULL");
     assert_eq!(counted, 8);
-    ann.run("SELECT 1 FROM rag_search('water', 8) LIMIT 1");
+    ann.run("SELECT 1 FROM rag_search('water', k => 8) LIMIT 1");
     ann.run("SET max_parallel_workers_per_gather = 4; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0");
     assert_eq!(
-        ann.count("SELECT count(*) FROM rag.chunk c, rag_search('water', 8) s WHERE s.chunk_id = c.id"),
+        ann.count("SELECT count(*) FROM rag.chunk c, rag_search('water', k => 8) s WHERE s.chunk_id = c.id"),
         8
     );
     assert_eq!(ann.count("SELECT count(*) FROM rag.chunk"), 8);
@@ -256,7 +256,7 @@ fn without_the_engine_keywords_still_answer_and_say_so() {
         Process::find(engine.pid).is_none() && working.engine().is_none()
     });
     ann.notices();
-    let rows = ann.rows("SELECT uri, vector_score, details FROM rag_search('espresso coffee', 8)");
+    let rows = ann.rows("SELECT uri, vector_score, details FROM rag_search('espresso coffee', k => 8)");
     assert_eq!(rows.len(), 1, "the keyword retriever's hits: {rows:?}");
     assert_eq!((rows[0][0].as_deref(), &rows[0][1]), (Some("espresso"), &None));
     let details = rows[0][2].as_ref().unwrap().to_lowercase();

@@ -10,25 +10,24 @@ fn each_mode_finds_by_its_own_means() {
     let mut ann = corpus(&database, "ann");
     for (uri, text) in TOPICS {
         for mode in ["keyword", "vector", "hybrid"] {
-            let sql = format!("SELECT uri FROM rag_search({}, 1, mode => '{mode}')", literal(text));
+            let sql = format!("SELECT uri FROM rag_search({}, k => 1, mode => '{mode}')", literal(text));
             assert_eq!(ann.value(&sql), uri, "{mode}");
         }
     }
-    let paraphrase =
-        "SELECT uri FROM rag_search('insects informing their colony about blossoms', 1, mode => 'vector')";
+    let paraphrase = "SELECT uri FROM rag_search('insects informing their colony about blossoms', k => 1, mode => 'vector')";
     assert_eq!(ann.value(paraphrase), "beehive");
     let row = ann.rows(
         "SELECT keyword_rank, keyword_score > 0, vector_rank, vector_score, rerank_score, rank
-         FROM rag_search('violin strings', 1, mode => 'keyword')",
+         FROM rag_search('violin strings', k => 1, mode => 'keyword')",
     );
     let ones = |value: &Option<String>| value.as_deref() == Some("1");
     assert!(ones(&row[0][0]) && row[0][1].as_deref() == Some("t") && ones(&row[0][5]), "{row:?}");
     assert_eq!(row[0][2..5], [None, None, None]);
-    let row = ann.rows("SELECT keyword_rank, keyword_score, vector_rank, vector_score FROM rag_search('violin', 1, mode => 'vector')");
+    let row = ann.rows("SELECT keyword_rank, keyword_score, vector_rank, vector_score FROM rag_search('violin', k => 1, mode => 'vector')");
     assert_eq!((&row[0][0], &row[0][1], ones(&row[0][2])), (&None, &None, true));
     let cosine: f64 = row[0][3].as_ref().unwrap().parse().unwrap();
     assert!((0.3..=1.0).contains(&cosine), "{cosine}");
-    let exact = ann.float("SELECT vector_score FROM rag_search('violin', 1, mode => 'vector')");
+    let exact = ann.float("SELECT vector_score FROM rag_search('violin', k => 1, mode => 'vector')");
     let by_hand = ann.float("SELECT max(1 - (vector::halfvec <=> rag_embed('violin')::halfvec)) FROM rag_vectors(ARRAY(SELECT id FROM rag.chunk))");
     assert!((exact - by_hand).abs() < 1e-3, "{exact} {by_hand}");
 }
@@ -45,7 +44,7 @@ fn columns_say_what_they_promise() {
         "SELECT s.rank, s.collection, s.title, s.uri, s.header_path, s.page_from, s.metadata, s.content = c.content,
                 s.content = substr(d.text, s.char_from + 1, s.char_to - s.char_from), s.section_id = c.section_id,
                 length(s.snippet) > 0, jsonb_typeof(s.details), s.document_id = d.id, s.score > 0
-         FROM rag_search('dynamic rope', 1) s JOIN rag.chunk c ON c.id = s.chunk_id JOIN rag.document d ON d.id = s.document_id",
+         FROM rag_search('dynamic rope', k => 1) s JOIN rag.chunk c ON c.id = s.chunk_id JOIN rag.document d ON d.id = s.document_id",
     );
     let row: Vec<_> = rows[0].iter().map(Option::as_deref).collect();
     assert_eq!(row[..4], [Some("1"), Some("default"), Some("Climbing"), Some("gear")]);
@@ -56,7 +55,7 @@ fn columns_say_what_they_promise() {
     assert!(matches!(row[11], Some("array" | "object")), "{row:?}");
     assert_eq!(row[12..], [Some("t"), Some("t")]);
     let short =
-        ann.value("SELECT snippet FROM rag_search('dynamic', 1, options => '{\"snippet_length\": 20}')");
+        ann.value("SELECT snippet FROM rag_search('dynamic', k => 1, options => '{\"snippet_length\": 20}')");
     assert!((1..=24).contains(&short.chars().count()), "{short:?}");
 }
 
@@ -66,18 +65,18 @@ fn exactly_the_eligible_rows_come_and_never_more_than_k() {
     let mut ann = corpus(&database, "ann");
     for mode in ["vector", "hybrid"] {
         for (k, expected) in [(1, 1), (3, 3), (8, 8), (9, 8), (1000, 8)] {
-            let sql = format!("SELECT count(*) FROM rag_search('water', {k}, mode => '{mode}')");
+            let sql = format!("SELECT count(*) FROM rag_search('water', k => {k}, mode => '{mode}')");
             assert_eq!(ann.count(&sql), expected, "{mode} {k}");
         }
     }
-    assert_eq!(ann.count("SELECT count(*) FROM rag_search('water', 1000, mode => 'keyword')"), 2);
-    assert_eq!(ann.count("SELECT count(*) FROM rag_search('water', 1, mode => 'keyword')"), 1);
-    let ranks = ann.column("SELECT rank FROM rag_search('rock', 1000)");
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('water', k => 1000, mode => 'keyword')"), 2);
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('water', k => 1, mode => 'keyword')"), 1);
+    let ranks = ann.column("SELECT rank FROM rag_search('rock', k => 1000)");
     assert_eq!(ranks, (1..=8).map(|n| n.to_string()).collect::<Vec<_>>());
     let ids: BTreeSet<String> =
-        ann.column("SELECT chunk_id FROM rag_search('rock', 1000)").into_iter().collect();
+        ann.column("SELECT chunk_id FROM rag_search('rock', k => 1000)").into_iter().collect();
     assert_eq!(ids.len(), 8);
-    assert!(ann.holds("SELECT bool_and(score <= before) FROM (SELECT score, lag(score) OVER (ORDER BY rank) AS before FROM rag_search('rock of the sea', 1000)) x WHERE before IS NOT NULL"));
+    assert!(ann.holds("SELECT bool_and(score <= before) FROM (SELECT score, lag(score) OVER (ORDER BY rank) AS before FROM rag_search('rock of the sea', k => 1000)) x WHERE before IS NOT NULL"));
 }
 
 #[test]
@@ -90,14 +89,14 @@ fn the_same_call_gives_the_same_rows_and_ties_go_by_id() {
     let ids = ann.column("SELECT id FROM rag.chunk ORDER BY id");
     for mode in ["keyword", "vector", "hybrid"] {
         for k in [5, 12] {
-            let sql = format!("SELECT chunk_id FROM rag_search('cormorants', {k}, mode => '{mode}')");
+            let sql = format!("SELECT chunk_id FROM rag_search('cormorants', k => {k}, mode => '{mode}')");
             let found = ann.column(&sql);
             assert_eq!(found, ids[..k], "{mode}");
             assert_eq!(ann.column(&sql), found);
         }
     }
-    let scores =
-        ann.column("SELECT DISTINCT (keyword_score, vector_score)::text FROM rag_search('cormorants', 12)");
+    let scores = ann
+        .column("SELECT DISTINCT (keyword_score, vector_score)::text FROM rag_search('cormorants', k => 12)");
     assert_eq!(scores.len(), 1, "{scores:?}");
 }
 
@@ -107,11 +106,12 @@ fn fusion_can_be_chosen_and_weighted() {
     let mut ann = corpus(&database, "ann");
     let order = |ann: &mut rag_tests::Session, options: &str| {
         ann.column(&format!(
-            "SELECT uri FROM rag_search('hot water through rock', 8, options => '{options}')"
+            "SELECT uri FROM rag_search('hot water through rock', k => 8, options => '{options}')"
         ))
     };
-    let keyword = ann.column("SELECT uri FROM rag_search('hot water through rock', 8, mode => 'keyword')");
-    let vector = ann.column("SELECT uri FROM rag_search('hot water through rock', 8, mode => 'vector')");
+    let keyword =
+        ann.column("SELECT uri FROM rag_search('hot water through rock', k => 8, mode => 'keyword')");
+    let vector = ann.column("SELECT uri FROM rag_search('hot water through rock', k => 8, mode => 'vector')");
     let all_keyword = order(&mut ann, r#"{"keyword_weight": 1}"#);
     assert_eq!(
         all_keyword[..keyword.len() - 1],
@@ -122,7 +122,7 @@ fn fusion_can_be_chosen_and_weighted() {
     assert_eq!(order(&mut ann, r#"{"fusion": "weighted"}"#), order(&mut ann, "{}"));
 
     let rows = ann.rows(
-        r#"SELECT score, keyword_rank, vector_rank FROM rag_search('hot water through rock', 8, options => '{"fusion": "rrf", "rrf_k": 10}')"#,
+        r#"SELECT score, keyword_rank, vector_rank FROM rag_search('hot water through rock', k => 8, options => '{"fusion": "rrf", "rrf_k": 10}')"#,
     );
     for row in rows {
         let number = |at: usize| row[at].as_ref().map(|text| text.parse::<f64>().unwrap());
@@ -136,8 +136,9 @@ fn fusion_can_be_chosen_and_weighted() {
     for options in [r#"{"rrf_k": -1}"#, r#"{"candidates": 0}"#, r#"{"min_score": 1.5}"#, r#"{"rerank": 1}"#] {
         ann.refuses("22023", &format!("SELECT * FROM rag_search('x', options => '{options}')"));
     }
-    let all = ann.column("SELECT score FROM rag_search('hot water', 8)");
-    let some = ann.column(r#"SELECT score FROM rag_search('hot water', 8, options => '{"min_score": 0.5}')"#);
+    let all = ann.column("SELECT score FROM rag_search('hot water', k => 8)");
+    let some =
+        ann.column(r#"SELECT score FROM rag_search('hot water', k => 8, options => '{"min_score": 0.5}')"#);
     let expected: Vec<String> =
         all.into_iter().filter(|score| score.parse::<f64>().unwrap() >= 0.5).collect();
     assert_eq!(some, expected);
@@ -157,7 +158,7 @@ fn keyword_scores_do_not_depend_on_how_the_documents_came_in() {
     bob.settle();
     for query in ["water", "rock and water of the sea", "\"molten rock\"", "+water -sea", "tuned strings"] {
         let sql = format!(
-            "SELECT uri || ' ' || keyword_score FROM rag_search({}, 8, mode => 'keyword') ORDER BY 1",
+            "SELECT uri || ' ' || keyword_score FROM rag_search({}, k => 8, mode => 'keyword') ORDER BY 1",
             literal(query)
         );
         assert_eq!(ann.column(&sql), bob.column(&sql), "{query}");
@@ -190,8 +191,10 @@ fn query_syntax_does_what_it_says() {
             literal(query)
         );
         if query == "FC-001-234" {
-            let first =
-                ann.column(&format!("SELECT uri FROM rag_search({}, 1, mode => 'keyword')", literal(query)));
+            let first = ann.column(&format!(
+                "SELECT uri FROM rag_search({}, k => 1, mode => 'keyword')",
+                literal(query)
+            ));
             assert_eq!(first, ["a"]);
         } else {
             assert_eq!(ann.value(&sql), expected, "{query}");

@@ -93,7 +93,7 @@ fn chunks_are_reranked_by_id_and_what_is_hidden_is_left_out_like_what_is_missing
 fn a_search_can_be_reranked_within_a_budget_of_pairs() {
     let database = Database::new("rerank_search");
     let mut ann = corpus(&database, "ann");
-    let rows = ann.rows("SELECT uri, score, rerank_score FROM rag_search('how does ice move down a mountain?', 8, options => '{\"rerank\": true}')");
+    let rows = ann.rows("SELECT uri, score, rerank_score FROM rag_search('how does ice move down a mountain?', k => 8, options => '{\"rerank\": true}')");
     assert_eq!(rows.len(), TOPICS.len());
     assert_eq!(rows[0][0].as_deref(), Some("glacier"));
     for row in &rows {
@@ -101,7 +101,7 @@ fn a_search_can_be_reranked_within_a_budget_of_pairs() {
         assert!((0.0..=1.0).contains(&score), "{row:?}");
     }
     assert_eq!(rows[0][1], rows[0][2], "the score is the rerank score");
-    let limited = ann.count("SELECT count(rerank_score) FROM rag_search('how does ice move?', 8, options => '{\"rerank\": true, \"rerank_limit\": 3}')");
+    let limited = ann.count("SELECT count(rerank_score) FROM rag_search('how does ice move?', k => 8, options => '{\"rerank\": true, \"rerank_limit\": 3}')");
     assert_eq!(limited, 3);
-    assert_eq!(ann.count("SELECT count(*) FROM rag_search('how does ice move?', 8, options => '{\"rerank\": true, \"rerank_limit\": 3}')"), 8);
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('how does ice move?', k => 8, options => '{\"rerank\": true, \"rerank_limit\": 3}')"), 8);
 }

@@ -36,7 +36,7 @@ fn cancelled_work_is_failed_with_its_own_code_and_can_be_retried() {
     assert_eq!(ann.count("SELECT rag_retry('notes')"), 2);
     ann.settle();
     assert_eq!(states(&mut ann, "notes"), ["done 3"]);
-    assert_eq!(ann.count("SELECT count(*) FROM rag_search('note', 10, mode => 'keyword')"), 3);
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('note', k => 10, mode => 'keyword')"), 3);
 }
 
 #[test]
@@ -66,9 +66,9 @@ fn running_work_stops_soon_after_it_is_cancelled_and_writes_nothing() {
     put(&mut ann, "default", 4);
     ann.settle();
     assert_eq!(states(&mut ann, "default"), ["done 4", "failed 57014 1"]);
-    assert_eq!(ann.count("SELECT count(*) FROM rag_search('surveyor', 10, mode => 'keyword')"), 0);
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('surveyor', k => 10, mode => 'keyword')"), 0);
     assert_eq!(
-        ann.count("SELECT count(*) FROM rag_search('lighthouse', 10, mode => 'keyword')"),
+        ann.count("SELECT count(*) FROM rag_search('lighthouse', k => 10, mode => 'keyword')"),
         1,
         "the earlier form"
     );
@@ -91,7 +91,10 @@ fn work_that_is_cancelled_and_retried_at_once_is_done_once() {
     assert_eq!(states(&mut ann, "default"), ["done 1"]);
     let chunks = ann.count("SELECT count(*) FROM rag.chunk");
     assert_eq!(ann.count("SELECT count(DISTINCT char_from) FROM rag.chunk"), chunks);
-    assert_eq!(ann.count("SELECT count(*) FROM rag_search('surveyor', 1000, mode => 'keyword')"), chunks);
+    assert_eq!(
+        ann.count("SELECT count(*) FROM rag_search('surveyor', k => 1000, mode => 'keyword')"),
+        chunks
+    );
 }
 
 #[test]

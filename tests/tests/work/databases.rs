@@ -208,7 +208,7 @@ fn pgvector_may_move_to_another_schema_under_open_sessions() {
         session.run("INSERT INTO rag.document (content) VALUES ('In the background.')");
         session.settle();
         assert_eq!(
-            session.count("SELECT count(*) FROM rag_search('lighthouse', 50, mode => 'vector')"),
+            session.count("SELECT count(*) FROM rag_search('lighthouse', k => 50, mode => 'vector')"),
             2 * n
         );
     };

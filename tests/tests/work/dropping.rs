@@ -5,7 +5,7 @@ use rag_tests::{Database, Session, wait_until};
 use std::time::{Duration, Instant};
 
 const DERIVED: [&str; 8] =
-    ["document", "chunk", "section", "embedding", "segment", "metadata_value", "job", "tombstone"];
+    ["document", "chunk", "section", "embedding", "segment", "metadata_value", "job", "deletion_count"];
 
 /// Rows of this owner's domains that nobody sees any more, as a superuser counts them.
 fn remains(admin: &mut Session) -> i64 {
@@ -31,8 +31,8 @@ fn fill(admin: &mut Session, collection: &str, documents: usize) {
              SELECT domain_id, id, id, 0, '{{}}', 0, 4 FROM made;
          INSERT INTO rag.chunk (domain_id, id, document_id, section_id, ordinal, content, context, tokens, char_from, char_to, sha256)
              SELECT domain_id, gen_random_uuid(), id, id, c, 'made', '', 1, 0, 4, '' FROM made, generate_series(0, 99) c;
-         INSERT INTO rag.embedding (space_id, domain_id, chunk_id, v)
-             SELECT (SELECT id FROM rag.space), k.domain_id, k.id, (SELECT v FROM rag.embedding LIMIT 1)
+         INSERT INTO rag.embedding (vector_space_id, domain_id, chunk_id, vector)
+             SELECT (SELECT id FROM rag.vector_space), k.domain_id, k.id, (SELECT vector FROM rag.embedding LIMIT 1)
              FROM rag.chunk k JOIN made m ON m.id = k.document_id WHERE k.ordinal < 20;
          INSERT INTO rag.job (domain_id, document_id, version, state, finished_at)
              SELECT domain_id, id, 1, 'done', '2020-01-01' FROM made;
@@ -83,7 +83,7 @@ fn a_collection_of_200_000_chunks_is_deleted_in_a_moment_and_its_name_is_free() 
     ann.run("INSERT INTO rag.document (collection, uri, content) VALUES ('large', 'bulk', 'Another note.')");
     ann.run("UPDATE rag.document SET uri = 'bulk 8' WHERE uri = 'bulk'");
     ann.settle();
-    assert_eq!(ann.count("SELECT count(*) FROM rag_search('note', 10, 'large')"), 2);
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('note', 'large', k => 10)"), 2);
     wait_until("the rest is cleared away", Duration::from_secs(600), || remains(&mut admin) <= 2);
     holder.run("ROLLBACK");
     // Looked for again when there is something to do, or after a nap.
@@ -92,7 +92,7 @@ fn a_collection_of_200_000_chunks_is_deleted_in_a_moment_and_its_name_is_free() 
 
     wait_until("everything is cleared away", Duration::from_secs(600), || remains(&mut admin) == 0);
     assert_eq!(ann.count("SELECT count(*) FROM rag.chunk"), 3);
-    assert_eq!(ann.count("SELECT count(*) FROM rag_search('note', 10, 'large')"), 3);
+    assert_eq!(ann.count("SELECT count(*) FROM rag_search('note', 'large', k => 10)"), 3);
     assert_eq!(admin.count("SELECT count(*) FROM rag.embedding"), 3);
 }
 
@@ -107,7 +107,7 @@ fn the_default_collection_can_be_deleted_and_comes_back_by_itself() {
         ));
         ann.settle();
         assert_eq!(ann.column("SELECT content FROM rag.chunk"), [format!("Note of round {round}.")]);
-        assert_eq!(ann.count("SELECT count(*) FROM rag_search('note', 10)"), 1);
+        assert_eq!(ann.count("SELECT count(*) FROM rag_search('note', k => 10)"), 1);
         if round == 0 {
             // So that what was deleted in this round is still being cleared away in the next ones.
             ann.run("INSERT INTO rag.document (uri, content) VALUES ('held', 'Held by somebody.')");

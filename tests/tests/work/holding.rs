@@ -1,11 +1,11 @@
-//! What one tenant holds in an open transaction: nobody else's work waits for it, and his own goes on afterwards.
+//! What one tenant holds in an open transaction: nobody else's work waits for it, and their own goes on afterwards.
 
 use super::{LIMIT, long_text, put};
 use rag_tests::{Cluster, Database, Session, wait_until};
 use rustix::process::Signal;
 use std::collections::HashSet;
 
-/// A tenant with three collections, so that there is work to meet his locks for more workers than there are.
+/// A tenant with three collections, so that there is work to meet their locks for more workers than there are.
 const COLLECTIONS: [&str; 3] = ["one", "two", "three"];
 
 /// Bytes that are no document.
@@ -44,7 +44,7 @@ impl Scene {
         self.holder.run(&format!("BEGIN; {locks}"));
         self.admin.run(work);
         self.admin.run("SELECT rag.wake_workers()");
-        // Again and again: whatever the workers come to first, they come to his as well.
+        // Again and again: whatever the workers come to first, they come to theirs as well.
         for _ in 0..4 {
             self.documents += 1;
             let n = self.documents;
@@ -64,7 +64,7 @@ const OPEN: &str = "SELECT count(*) FROM pg_stat_activity
 const UNFINISHED: &str = "SELECT (SELECT count(*) FROM rag.job WHERE state IN ('queued', 'running'))
     + (SELECT count(*) FROM rag.attached_change)";
 
-/// Has all that the holder put into his collections processed once more.
+/// Has all that the holder put into their collections processed once more.
 const AGAIN: &str = "UPDATE rag.job j SET state = 'queued', due_at = now(), queued_at = now()
     FROM rag.domain d WHERE d.id = j.domain_id AND d.owner LIKE '%holder%'";
 
@@ -157,7 +157,7 @@ fn nobody_but_its_owner_locks_a_table_of_the_extension() {
          CREATE TABLE plain (id uuid);
          CREATE TABLE parts (LIKE rag.document) PARTITION BY LIST (id)",
     );
-    // Whoever only asked for a table alone would wait here, and everybody behind him.
+    // Whoever only asked for a table alone would wait here, and everybody behind them.
     writer.run("BEGIN; INSERT INTO rag.document (content) VALUES ('Not committed.'); SELECT FROM rag.domain");
     ann.run("SET statement_timeout = '20s'");
     let relations = "SELECT oid::regclass FROM pg_class
@@ -183,7 +183,7 @@ fn nobody_but_its_owner_locks_a_table_of_the_extension() {
     ] {
         ann.refuses("42501", statement);
     }
-    // What dumps and queries do, and what is his own.
+    // What dumps and queries do, and what is their own.
     for mode in ["ACCESS SHARE", "ROW SHARE", "ROW EXCLUSIVE"] {
         ann.run(&format!("BEGIN; LOCK TABLE rag.document IN {mode} MODE; ROLLBACK"));
     }

@@ -42,7 +42,7 @@ fn a_vector_index_is_built_while_ingestion_goes_on() {
     put(&mut session, "default", 130);
     session.settle();
     let nearest =
-        session.column("SELECT title IS NULL FROM rag_search('note number 125', 5, mode => 'vector')");
+        session.column("SELECT title IS NULL FROM rag_search('note number 125', k => 5, mode => 'vector')");
     assert_eq!(nearest.len(), 5);
     wait_until("the index worker has left", LIMIT, || {
         session.count("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'rag_ext index'") == 0
@@ -69,5 +69,5 @@ fn segments_stay_few_while_documents_keep_coming() {
     session.settle();
     // At most seven in each of three tiers, and what the two workers have just written.
     assert!(most <= 24, "{most} segments");
-    assert_eq!(session.count("SELECT count(*) FROM rag_search('note', 1000, mode => 'keyword')"), 299);
+    assert_eq!(session.count("SELECT count(*) FROM rag_search('note', k => 1000, mode => 'keyword')"), 299);
 }

@@ -1,4 +1,4 @@
-//! Priorities: an owner orders his own work, and takes no turn from anybody else.
+//! Priorities: an owner orders their own work, and takes no turn from anybody else.
 
 use super::put;
 use rag_tests::Database;
@@ -66,7 +66,7 @@ fn no_priority_takes_a_turn_from_another_owner() {
         "SELECT count(*) FROM rag.job_status WHERE owner LIKE 'role:ann%' AND started_at <
              (SELECT max(started_at) FROM rag.job_status WHERE owner LIKE 'role:bob%')",
     );
-    assert!((8..=72).contains(&before), "{before} of the other's came before the last of his 20");
+    assert!((8..=72).contains(&before), "{before} of the other's came before the last of their 20");
 }
 
 #[test]
@@ -91,10 +91,10 @@ fn turns_go_by_owner_however_many_collections_one_has() {
     assert_eq!(admin.count("SELECT rag_resume()"), 21);
     bob.settle();
     ann.settle();
-    // His 24 are three turns; the other owner has one or two before each.
+    // Their 24 are three turns; the other owner has one or two before each.
     let before = admin.count(
         "SELECT count(*) FROM rag.job_status WHERE owner LIKE 'role:ann%' AND uri <> 'n1' AND started_at <
              (SELECT max(started_at) FROM rag.job_status WHERE owner LIKE 'role:bob%')",
     );
-    assert!(before <= 72, "{before} of the other's 160 came before the last of his 24");
+    assert!(before <= 72, "{before} of the other's 160 came before the last of their 24");
 }

@@ -57,7 +57,7 @@ fn pausing_everything_holds_back_what_is_the_callers_alone() {
     assert_eq!(bob.count("SELECT rag_resume()"), 1);
     assert_eq!(states(&mut ann, "default"), ["done 1", "queued 2"]);
 
-    // A superuser acts for himself, unless he says otherwise.
+    // A superuser acts for themselves, unless they say otherwise.
     let mut admin = database.admin();
     assert_eq!(admin.count("SELECT rag_resume()"), 0);
     admin.run("SET rag_ext.all_domains = on");
@@ -166,7 +166,11 @@ fn what_is_hidden_and_what_is_missing_are_refused_alike() {
     for call in ["rag_cancel($)", "rag_retry($)", "rag_set_priority($, 1)"] {
         bob.refuses("42501", &format!("SELECT {}", call.replace('$', &format!("'{id}'::uuid"))));
     }
-    assert_eq!(bob.count(&format!("SELECT rag_cancel('role:{ann_role}/hidden')")), 0, "nothing there is his");
+    assert_eq!(
+        bob.count(&format!("SELECT rag_cancel('role:{ann_role}/hidden')")),
+        0,
+        "nothing there is theirs"
+    );
 
     for call in ["rag_set_priority('hidden', 101)", "rag_set_priority('hidden', -101)"] {
         ann.refuses("22023", &format!("SELECT {call}"));
