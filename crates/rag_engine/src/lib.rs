@@ -8,11 +8,12 @@
 
 #![deny(unsafe_code)]
 
+pub mod backend;
 pub mod batch;
 pub mod cache;
 mod calls;
-mod chat;
 pub mod device;
+mod dispatch;
 mod endpoint;
 mod engine;
 mod failure;
@@ -22,7 +23,6 @@ mod parse;
 mod principal;
 mod process;
 mod pull;
-mod remote;
 mod scheduler;
 mod server;
 mod ticket;

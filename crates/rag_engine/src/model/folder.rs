@@ -81,12 +81,15 @@ fn default_retries() -> u32 {
     4
 }
 
-/// What computes a model.
+/// What a folder says about the backend that computes its model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
-    /// ONNX Runtime, from this file.
-    Graph(PathBuf),
-    /// Somebody else.
+pub enum BackendConfig {
+    /// ONNX Runtime on this machine.
+    Onnx {
+        /// The graph's file.
+        graph: PathBuf,
+    },
+    /// An endpoint.
     Endpoint(Endpoint),
 }
 
@@ -96,7 +99,7 @@ pub struct ModelFolder {
     /// The folder's name.
     pub name: String,
     /// What computes it.
-    pub source: Source,
+    pub backend: BackendConfig,
     /// The tokenizer's file.
     pub tokenizer: PathBuf,
     /// What it does.
@@ -203,7 +206,7 @@ impl ModelFolder {
     /// Reads one folder.
     pub fn read(path: &Path, name: &str) -> Result<Self, String> {
         let ours: RagModel = read_json(path, "rag_model.json")?;
-        let source = read_source(path, &ours)?;
+        let backend = read_backend(path, &ours)?;
         let tokenizer = find_tokenizer(path, &ours)?;
         let config: Config = read_json(path, "config.json")?;
         let kind = match ours.kind.as_deref() {
@@ -216,7 +219,7 @@ impl ModelFolder {
         let (query_prefix, passage_prefix) = read_prefixes(path, name, &ours)?;
         Ok(Self {
             name: name.to_owned(),
-            source,
+            backend,
             tokenizer,
             kind,
             pooling,
@@ -240,8 +243,8 @@ impl ModelFolder {
             kind: self.kind,
             dimension: self.dimension.unwrap_or(0),
             max_tokens: self.max_tokens as u32,
-            pooling: match (self.kind, &self.source) {
-                (ModelKind::Embedding, Source::Graph(_)) => self.pooling.name().to_owned(),
+            pooling: match (self.kind, &self.backend) {
+                (ModelKind::Embedding, BackendConfig::Onnx { .. }) => self.pooling.name().to_owned(),
                 _ => String::new(),
             },
             query_prefix: self.query_prefix.clone(),
@@ -251,9 +254,9 @@ impl ModelFolder {
             problem: None,
             license: self.license.clone(),
             languages: self.languages.clone(),
-            endpoint: match &self.source {
-                Source::Graph(_) => None,
-                Source::Endpoint(endpoint) => {
+            endpoint: match &self.backend {
+                BackendConfig::Onnx { .. } => None,
+                BackendConfig::Endpoint(endpoint) => {
                     Some(format!("{} at {}", endpoint.model, shown_url(&endpoint.url)))
                 }
             },
@@ -262,9 +265,9 @@ impl ModelFolder {
 
     /// The graph's file, if the model has one.
     pub fn graph(&self) -> Option<&Path> {
-        match &self.source {
-            Source::Graph(path) => Some(path),
-            Source::Endpoint(_) => None,
+        match &self.backend {
+            BackendConfig::Onnx { graph } => Some(graph),
+            BackendConfig::Endpoint(_) => None,
         }
     }
 }
@@ -276,7 +279,7 @@ fn shown_url(url: &str) -> &str {
     host.rsplit('@').next().unwrap_or_default()
 }
 
-fn read_source(path: &Path, ours: &RagModel) -> Result<Source, String> {
+fn read_backend(path: &Path, ours: &RagModel) -> Result<BackendConfig, String> {
     if let Some(endpoint) = &ours.endpoint {
         if ours.kind.as_deref() == Some("reranker") {
             return Err("rag_model.json: a reranker cannot be behind an endpoint".into());
@@ -286,10 +289,10 @@ fn read_source(path: &Path, ours: &RagModel) -> Result<Source, String> {
         }
         let mut endpoint = endpoint.clone();
         endpoint.api_key_file = endpoint.api_key_file.map(|file| path.join(file));
-        return Ok(Source::Endpoint(endpoint));
+        return Ok(BackendConfig::Endpoint(endpoint));
     }
     let graph = ["model.onnx", "onnx/model.onnx"].iter().map(|file| path.join(file)).find(|p| p.is_file());
-    graph.map(Source::Graph).ok_or_else(|| "the folder has no model.onnx".into())
+    graph.map(|graph| BackendConfig::Onnx { graph }).ok_or_else(|| "the folder has no model.onnx".into())
 }
 
 /// The folder's own tokenizer, or that of the model beside it that `rag_model.json` names.

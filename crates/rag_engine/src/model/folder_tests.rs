@@ -175,7 +175,7 @@ fn a_model_behind_an_endpoint_needs_no_graph_but_a_tokenizer() {
     let found = ModelFolder::read(&remote, "remote").unwrap();
     assert_eq!((found.dimension, found.max_tokens, found.graph()), (Some(6), 100, None));
     assert_eq!(found.tokenizer, beside.join("tokenizer.json"));
-    let Source::Endpoint(endpoint) = &found.source else { panic!("{:?}", found.source) };
+    let BackendConfig::Endpoint(endpoint) = &found.backend else { panic!("{:?}", found.backend) };
     assert_eq!(endpoint.api_key_file, Some(remote.join("key")));
     let info = found.info();
     assert_eq!(info.endpoint.as_deref(), Some("large at api.example"));
