@@ -142,7 +142,7 @@ impl Order {
         }
         self.describe(aside.path(), &listing, sums)?;
         // What cannot be used is not put into place.
-        let found = ModelFolder::read(aside.path(), &self.name)?;
+        let found = ModelFolder::read(aside.path(), &self.name, &[])?;
         let info = found.info();
         eprintln!("{}: {:?}, {} numbers, {} tokens", self.name, info.kind, info.dimension, info.max_tokens);
         put_into_place(&aside.keep(), &place)?;

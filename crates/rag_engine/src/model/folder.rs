@@ -186,7 +186,7 @@ impl ModelFolder {
             return Err("a model's name is the plain name of its folder".into());
         }
         let found = folders.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.is_dir());
-        found.map(|path| Self::read(&path, name)).transpose()
+        found.map(|path| Self::read(&path, name, folders)).transpose()
     }
 
     /// All models in `folders`, by name; a name that occurs twice is taken from the first folder.
@@ -203,11 +203,11 @@ impl ModelFolder {
         names.into_iter().filter_map(read).collect()
     }
 
-    /// Reads one folder.
-    pub fn read(path: &Path, name: &str) -> Result<Self, String> {
+    /// Reads one folder. A model whose tokenizer it uses is looked for beside it, then in `folders`.
+    pub fn read(path: &Path, name: &str, folders: &[String]) -> Result<Self, String> {
         let ours: RagModel = read_json(path, "rag_model.json")?;
         let backend = read_backend(path, &ours)?;
-        let tokenizer = find_tokenizer(path, &ours)?;
+        let tokenizer = find_tokenizer(path, &ours, folders)?;
         let config: Config = read_json(path, "config.json")?;
         let kind = match ours.kind.as_deref() {
             Some("embedding") => ModelKind::Embedding,
@@ -295,21 +295,24 @@ fn read_backend(path: &Path, ours: &RagModel) -> Result<BackendConfig, String> {
     graph.map(|graph| BackendConfig::Onnx { graph }).ok_or_else(|| "the folder has no model.onnx".into())
 }
 
-/// The folder's own tokenizer, or that of the model beside it that `rag_model.json` names.
-fn find_tokenizer(path: &Path, ours: &RagModel) -> Result<PathBuf, String> {
-    let folder = match &ours.tokenizer {
-        None => path.to_owned(),
-        Some(name) if is_plain_name(name) => path.with_file_name(name),
-        Some(name) => return Err(format!("rag_model.json: {:?} is no name of a model", excerpt(name))),
+/// The folder's own tokenizer, or that of the model that `rag_model.json` names: the one beside it, else the first in
+/// `folders`.
+fn find_tokenizer(path: &Path, ours: &RagModel, folders: &[String]) -> Result<PathBuf, String> {
+    let Some(name) = &ours.tokenizer else {
+        let own = path.join("tokenizer.json");
+        return if own.is_file() { Ok(own) } else { Err("the folder has no tokenizer.json".into()) };
     };
-    let tokenizer = folder.join("tokenizer.json");
-    match (tokenizer.is_file(), &ours.tokenizer) {
-        (true, _) => Ok(tokenizer),
-        (false, None) => Err("the folder has no tokenizer.json".into()),
-        (false, Some(name)) => {
-            Err(format!("rag_model.json: model {:?} has no tokenizer.json", excerpt(name)))
-        }
+    if !is_plain_name(name) {
+        return Err(format!("rag_model.json: {:?} is no name of a model", excerpt(name)));
     }
+    let elsewhere = folders.iter().map(|folder| Path::new(folder).join(name));
+    std::iter::once(path.with_file_name(name))
+        .chain(elsewhere)
+        .map(|folder| folder.join("tokenizer.json"))
+        .find(|tokenizer| tokenizer.is_file())
+        .ok_or_else(|| {
+            format!("rag_model.json: no folder of models has a model {name:?} with a tokenizer.json")
+        })
 }
 
 /// Whether a name can only mean a folder right inside a models folder.
