@@ -6,7 +6,7 @@ use crate::dispatch::{self, refuse_bulk_when_short};
 use crate::engine::Engine;
 use crate::failure::{Explain, failure, internal};
 use crate::model::ModelFolder;
-use crate::model::tokenizer::{PIECE_BYTES, Tokenizer};
+use crate::model::tokenizer::{CutPair, PIECE_BYTES, Tokenizer};
 use crate::parse::{self, Permit, Waiter};
 use crate::principal::PrincipalKey;
 use rag_wire::{Call, Chat, Embeddings, Failure, FailureCode, Lane, ModelKind, Reply, Request, TextRole};
@@ -155,11 +155,17 @@ fn rerank(
     let permit = permit_for_text(engine, caller, longest)?;
     // What is beyond the model's limit is cut off anyhow.
     let start = tokenizer.beginning(query, most).map_err(unreadable)?;
-    let query_part: Arc<str> = start.into();
+    let is_local = model.backend.limits().is_local;
+    let whole_query: Arc<str> = start.into();
     let encode = |passage: &str| {
-        let text = tokenizer.beginning(passage, most)?.to_owned();
-        let row = tokenizer.encode_pair(start, &text)?;
-        Ok(Input { query: Some(query_part.clone()), text, row })
+        let passage = tokenizer.beginning(passage, most)?;
+        if is_local {
+            let row = tokenizer.encode_pair(start, passage)?;
+            return Ok(Input { query: Some(whole_query.clone()), text: passage.to_owned(), row });
+        }
+        let CutPair { query, passage, row } = tokenizer.cut_pair(start, passage)?;
+        let query = if query == start { whole_query.clone() } else { query.into() };
+        Ok(Input { query: Some(query), text: passage.to_owned(), row })
     };
     let mut rows = Rows::default();
     for passage in passages {

@@ -7,6 +7,7 @@ mod chat;
 mod embeddings;
 mod onnx;
 mod remote;
+mod rerank;
 
 pub(crate) use chat::{ChatBackend, summary as chat_summary};
 pub use onnx::OnnxBackend;
@@ -16,7 +17,8 @@ use crate::failure::{Explain, deadline_passed, failure};
 use crate::model::Row;
 use crate::model::folder::{BackendConfig, Endpoint, ModelFolder};
 use embeddings::EmbeddingsBackend;
-use rag_wire::{Chat, Completion, Failure, FailureCode};
+use rag_wire::{Chat, Completion, Failure, FailureCode, ModelKind};
+use rerank::RerankBackend;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -62,7 +64,7 @@ pub trait Backend: Send + Sync {
 pub struct Limits {
     /// Most tokens of one input, special tokens and prefix included.
     pub max_tokens: usize,
-    /// Whether it computes on this machine: then it waits for a worker, and its vectors and sessions take memory.
+    /// Whether it computes on this machine: then it waits for a worker and reads tokens. One elsewhere reads text.
     pub is_local: bool,
     /// Whether inputs are best asked for one by one: it would not compute them together anyway.
     pub one_by_one: bool,
@@ -130,7 +132,10 @@ pub(crate) fn check_unopened(folder: &ModelFolder, allow_remote: bool) -> Result
 }
 
 fn remote_backend(folder: &ModelFolder, endpoint: &Endpoint) -> Box<dyn Backend> {
-    Box::new(EmbeddingsBackend::new(folder, endpoint))
+    match folder.kind {
+        ModelKind::Embedding => Box::new(EmbeddingsBackend::new(folder, endpoint)),
+        ModelKind::Reranker => Box::new(RerankBackend::new(folder, endpoint)),
+    }
 }
 
 /// Refuses inputs that the model would have to cut.

@@ -1,4 +1,4 @@
-//! Requests to endpoints that speak OpenAI's protocol: one JSON body posted, with tries, time-out and limits.
+//! Requests to endpoints: one JSON body posted, with tries, time-out and limits.
 //!
 //! Where a request may go is decided in [`address`]. What is asked, and what is made of the answer, is left to the
 //! callers. Neither key nor body nor the endpoint's words appear in a log line or a failure.
@@ -54,6 +54,9 @@ pub(crate) const EMBEDDINGS: Purpose = Purpose {
     key_setting: "endpoint.api_key_file in the model's rag_model.json",
 };
 
+/// Scores of passages, in one of several ways.
+pub(crate) const RERANK: Purpose = Purpose { name: "rerank", ..EMBEDDINGS };
+
 /// Permission for one of [`MAX_REQUESTS`], given back when dropped.
 pub(crate) struct RequestPermit(Arc<Engine>);
 
@@ -66,7 +69,7 @@ impl RequestPermit {
         engine.endpoint_requests.fetch_sub(1, Ordering::AcqRel);
         Err(failure(
             FailureCode::QueueFull,
-            format!("{MAX_REQUESTS} requests to chat and embeddings endpoints are under way already"),
+            format!("{MAX_REQUESTS} requests to endpoints are under way already"),
         ))
     }
 }

@@ -44,7 +44,7 @@ impl Pooling {
     }
 }
 
-/// An OpenAI-compatible `/embeddings` endpoint, as `rag_model.json` names it.
+/// An endpoint that computes the model, as `rag_model.json` names it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
@@ -52,6 +52,12 @@ pub struct Endpoint {
     pub url: String,
     /// The model's name there.
     pub model: String,
+    /// What it speaks; by default OpenAI's way for an embedding model, and Cohere's for a reranker.
+    #[serde(default)]
+    pub api: Option<Api>,
+    /// What a reranker's scores are; by default what is usual for what it speaks.
+    #[serde(default)]
+    pub scores: Option<ScoreScale>,
     /// File with the API key; a relative path starts at the model's folder.
     #[serde(default)]
     pub api_key_file: Option<PathBuf>,
@@ -67,6 +73,30 @@ pub struct Endpoint {
     /// Whether the wanted dimension is sent along, for models that can give several.
     #[serde(default)]
     pub send_dimensions: bool,
+}
+
+/// What an endpoint speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Api {
+    /// OpenAI's `/embeddings`.
+    OpenAi,
+    /// Cohere's `/rerank`, which Jina and many servers speak too.
+    Cohere,
+    /// `/rerank` of text-embeddings-inference.
+    Tei,
+    /// DeepInfra's path per model.
+    DeepInfra,
+}
+
+/// What a reranker's scores are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ScoreScale {
+    /// From 0 to 1.
+    Probability,
+    /// Any number, such that the logistic function makes a probability of it.
+    Logit,
 }
 
 fn default_batch() -> usize {
@@ -206,7 +236,6 @@ impl ModelFolder {
     /// Reads one folder. A model whose tokenizer it uses is looked for beside it, then in `folders`.
     pub fn read(path: &Path, name: &str, folders: &[String]) -> Result<Self, String> {
         let ours: RagModel = read_json(path, "rag_model.json")?;
-        let backend = read_backend(path, &ours)?;
         let tokenizer = find_tokenizer(path, &ours, folders)?;
         let config: Config = read_json(path, "config.json")?;
         let kind = match ours.kind.as_deref() {
@@ -215,6 +244,7 @@ impl ModelFolder {
             Some(other) => return Err(format!("rag_model.json: unknown kind {:?}", excerpt(other))),
             None => kind_by_architecture(path, &config),
         };
+        let backend = read_backend(path, &ours, kind)?;
         let (pooling, width) = read_pooling(path, ours.pooling, kind)?;
         let (query_prefix, passage_prefix) = read_prefixes(path, name, &ours)?;
         Ok(Self {
@@ -279,20 +309,40 @@ fn shown_url(url: &str) -> &str {
     host.rsplit('@').next().unwrap_or_default()
 }
 
-fn read_backend(path: &Path, ours: &RagModel) -> Result<BackendConfig, String> {
+fn read_backend(path: &Path, ours: &RagModel, kind: ModelKind) -> Result<BackendConfig, String> {
     if let Some(endpoint) = &ours.endpoint {
-        if ours.kind.as_deref() == Some("reranker") {
-            return Err("rag_model.json: a reranker cannot be behind an endpoint".into());
-        }
-        if ours.dimension.is_none() || ours.max_tokens.is_none() {
-            return Err("rag_model.json: an endpoint needs dimension and max_tokens".into());
-        }
+        check_endpoint(endpoint, ours, kind).map_err(|problem| format!("rag_model.json: {problem}"))?;
         let mut endpoint = endpoint.clone();
         endpoint.api_key_file = endpoint.api_key_file.map(|file| path.join(file));
         return Ok(BackendConfig::Endpoint(endpoint));
     }
     let graph = ["model.onnx", "onnx/model.onnx"].iter().map(|file| path.join(file)).find(|p| p.is_file());
     graph.map(|graph| BackendConfig::Onnx { graph }).ok_or_else(|| "the folder has no model.onnx".into())
+}
+
+fn check_endpoint(endpoint: &Endpoint, ours: &RagModel, kind: ModelKind) -> Result<(), &'static str> {
+    let has_limits = match kind {
+        ModelKind::Embedding => ours.dimension.is_some() && ours.max_tokens.is_some(),
+        ModelKind::Reranker => ours.max_tokens.is_some(),
+    };
+    match (kind, endpoint.api) {
+        (ModelKind::Embedding, _) if !has_limits => {
+            Err("the endpoint of an embedding model needs dimension and max_tokens")
+        }
+        (ModelKind::Reranker, _) if !has_limits => Err("the endpoint of a reranker needs max_tokens"),
+        (ModelKind::Embedding, None | Some(Api::OpenAi)) if endpoint.scores.is_some() => {
+            Err("endpoint.scores is for a reranker")
+        }
+        (ModelKind::Embedding, None | Some(Api::OpenAi)) => Ok(()),
+        (ModelKind::Embedding, Some(_)) => Err("endpoint.api of an embedding model is openai"),
+        (ModelKind::Reranker, Some(Api::OpenAi)) => {
+            Err("endpoint.api of a reranker is cohere, tei or deepinfra")
+        }
+        (ModelKind::Reranker, _) if endpoint.send_dimensions => {
+            Err("endpoint.send_dimensions is for an embedding model")
+        }
+        (ModelKind::Reranker, _) => Ok(()),
+    }
 }
 
 /// The folder's own tokenizer, or that of the model that `rag_model.json` names: the one beside it, else the first in

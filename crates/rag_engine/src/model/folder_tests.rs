@@ -183,6 +183,17 @@ fn a_model_behind_an_endpoint_needs_no_graph_but_a_tokenizer() {
 }
 
 #[test]
+fn a_reranker_behind_an_endpoint_needs_no_dimension() {
+    let ours = r#"{"kind": "reranker", "max_tokens": 100,
+        "endpoint": {"url": "http://h:1/v1", "model": "m", "api": "deepinfra", "scores": "logit"}}"#;
+    let found = Folder::new(&[("rag_model.json", ours)]).read("m").unwrap();
+    assert_eq!((found.kind, found.dimension, found.max_tokens), (ModelKind::Reranker, Some(0), 100));
+    let BackendConfig::Endpoint(endpoint) = &found.backend else { panic!("{:?}", found.backend) };
+    assert_eq!((endpoint.api, endpoint.scores), (Some(Api::DeepInfra), Some(ScoreScale::Logit)));
+    assert_eq!(found.info().endpoint.as_deref(), Some("m at h:1"));
+}
+
+#[test]
 fn a_tokenizer_is_found_in_any_folder_of_models_and_first_beside_its_user() {
     let (one, two, three) =
         (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -217,7 +228,28 @@ fn an_endpoint_without_dimension_or_with_an_unknown_key_is_a_problem() {
         (r#"{"endpoint": {"url": "http://h", "model": "m"}, "max_tokens": 100}"#, "needs dimension"),
         (r#"{"endpoint": {"url": "http://h"}, "dimension": 6, "max_tokens": 100}"#, "missing field `model`"),
         (r#"{"endpoint": {"url": "http://h", "model": "m", "key": "sesame"}}"#, "unknown field `key`"),
-        (r#"{"kind": "reranker", "endpoint": {"url": "http://h", "model": "m"}}"#, "a reranker"),
+        (
+            r#"{"kind": "reranker", "endpoint": {"url": "http://h", "model": "m"}}"#,
+            "a reranker needs max_tokens",
+        ),
+        (
+            r#"{"kind": "reranker", "max_tokens": 100, "endpoint": {"url": "http://h", "model": "m", "api": "openai"}}"#,
+            "of a reranker is cohere, tei or deepinfra",
+        ),
+        (
+            r#"{"kind": "reranker", "max_tokens": 100,
+                "endpoint": {"url": "http://h", "model": "m", "send_dimensions": true}}"#,
+            "send_dimensions is for an embedding model",
+        ),
+        (
+            r#"{"dimension": 6, "max_tokens": 100, "endpoint": {"url": "http://h", "model": "m", "api": "tei"}}"#,
+            "of an embedding model is openai",
+        ),
+        (
+            r#"{"dimension": 6, "max_tokens": 100, "endpoint": {"url": "http://h", "model": "m", "scores": "logit"}}"#,
+            "endpoint.scores is for a reranker",
+        ),
+        (r#"{"endpoint": {"url": "http://h", "model": "m", "api": "bm25"}}"#, "unknown variant `bm25`"),
     ] {
         let folder = Folder::new(&[("rag_model.json", content)]);
         let found = folder.read("m").unwrap_err();

@@ -15,6 +15,7 @@ mod prepare;
 mod protocol;
 mod pull;
 mod remote;
+mod remote_rerank;
 mod rerank;
 mod running;
 mod synthetic;
