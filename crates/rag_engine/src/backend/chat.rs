@@ -29,12 +29,13 @@ fn check(endpoint: &ChatEndpoint, allow_remote: bool) -> Result<Target, String> 
 }
 
 /// The chat model at an endpoint.
-pub(crate) struct ChatBackend {
+pub struct ChatBackend {
     endpoint: ChatEndpoint,
 }
 
 impl ChatBackend {
-    pub(crate) fn new(endpoint: ChatEndpoint) -> Self {
+    /// A model at this endpoint. It is not asked yet.
+    pub fn new(endpoint: ChatEndpoint) -> Self {
         Self { endpoint }
     }
 }

@@ -9,7 +9,8 @@ mod onnx;
 mod remote;
 mod rerank;
 
-pub(crate) use chat::{ChatBackend, summary as chat_summary};
+pub use chat::ChatBackend;
+pub(crate) use chat::summary as chat_summary;
 pub use onnx::OnnxBackend;
 
 use crate::device::Device;

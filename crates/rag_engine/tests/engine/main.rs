@@ -6,7 +6,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod chat;
+mod conformance;
 mod embed;
+mod fake;
 mod http;
 mod life;
 mod load;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const QUERY: &str = "which port?";
-const APIS: [&str; 3] = ["cohere", "tei", "deepinfra"];
+pub(crate) const APIS: [&str; 3] = ["cohere", "tei", "deepinfra"];
 
 /// A score that depends on the passage, from 0 to 1.
 fn score(passage: &str) -> f64 {
@@ -26,7 +26,7 @@ fn passages(request: &Request) -> Vec<String> {
 }
 
 /// As an endpoint answers: the best first, where the answer has indices.
-fn answer(api: &str, request: &Request) -> Vec<u8> {
+pub(crate) fn answer(api: &str, request: &Request) -> Vec<u8> {
     let mut scored: Vec<(usize, f64)> =
         passages(request).iter().map(|passage| score(passage)).enumerate().collect();
     let answer = match api {
@@ -50,7 +50,7 @@ fn answer(api: &str, request: &Request) -> Vec<u8> {
 }
 
 /// Settings with a reranker "remote" that is behind this server.
-fn behind(url: &str, folder: &tempfile::TempDir, more: Value) -> Settings {
+pub(crate) fn behind(url: &str, folder: &tempfile::TempDir, more: Value) -> Settings {
     let model = folder.path().join("models/remote");
     std::fs::create_dir_all(&model).unwrap();
     std::fs::write(model.join("key"), "sesame-key\n").unwrap();
