@@ -27,6 +27,6 @@ mod scheduler;
 mod server;
 mod ticket;
 
-pub use parse::{ocr, parse};
-pub use pull::pull;
+pub use parse::{OcrArguments, ocr, parse};
+pub use pull::{PullArguments, pull};
 pub use server::serve;

@@ -10,7 +10,7 @@ mod sandbox;
 
 pub use child::parse;
 pub(crate) use child_lock::ChildLock;
-pub use ocr::ocr;
+pub use ocr::{OcrArguments, ocr};
 pub(crate) use permits::{Permit, Permits};
 pub(crate) use prepare::{Waiter, parse_document, prepare};
 pub(crate) use sandbox::self_test;
