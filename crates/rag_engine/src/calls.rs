@@ -1,21 +1,15 @@
 //! What each call does, from request to reply.
 
+use crate::backend::{Backend, ChatBackend, Conditions, Input, too_long};
 use crate::cache::Value;
-use crate::chat;
-use crate::endpoint;
+use crate::dispatch::{self, refuse_bulk_when_short};
 use crate::engine::Engine;
-use crate::failure::{Explain, deadline_passed, failure, internal};
-use crate::model::folder::{Endpoint, ModelFolder, Source};
-use crate::model::tokenizer::{PIECE_BYTES, Tokenizer};
-use crate::model::{Model, Row};
+use crate::failure::{Explain, failure, internal};
+use crate::model::ModelFolder;
+use crate::model::tokenizer::{CutPair, PIECE_BYTES, Tokenizer};
 use crate::parse::{self, Permit, Waiter};
 use crate::principal::PrincipalKey;
-use crate::remote;
-use crate::scheduler::Job;
-use crate::ticket::{Ticket, Waited};
-use rag_wire::{
-    Call, Chat, Embeddings, Failure, FailureCode, Lane, ModelInfo, ModelKind, Reply, Request, TextRole,
-};
+use rag_wire::{Call, Chat, Embeddings, Failure, FailureCode, Lane, ModelKind, Reply, Request, TextRole};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::os::fd::BorrowedFd;
@@ -46,10 +40,10 @@ impl From<Failure> for NoReply {
 
 /// Who asks, and until when.
 pub(crate) struct Caller<'a> {
-    lane: Lane,
-    principal: PrincipalKey,
-    deadline: Option<Instant>,
-    client: BorrowedFd<'a>,
+    pub(crate) lane: Lane,
+    pub(crate) principal: PrincipalKey,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) client: BorrowedFd<'a>,
 }
 
 /// Answers one request; `None` if the client hung up meanwhile.
@@ -59,19 +53,25 @@ pub(crate) fn answer(engine: &Arc<Engine>, request: Request, client: BorrowedFd<
     let caller = Caller { lane: request.lane, principal, deadline, client };
     let reply = match request.call {
         Call::Status => Ok(Reply::Status(engine.status())),
-        Call::Models => Ok(Reply::Models(models(engine))),
+        Call::Models => Ok(Reply::Models(engine.models.list(engine.settings().allow_remote))),
         Call::Embed { model, role, texts } => embed(engine, &caller, model.as_deref(), role, &texts),
         Call::Rerank { model, query, passages } => {
             rerank(engine, &caller, model.as_deref(), &query, &passages)
         }
         Call::Prepare(prepare) => with_document_permit(engine, &caller, prepare.content.bytes(), |waiter| {
-            parse::prepare(&engine.models, &engine.settings().parse, &engine.parsing, prepare, waiter)
+            parse::prepare(&engine.models, &engine.settings().parse, &engine.child_lock, prepare, waiter)
                 .map(Reply::Prepared)
         }),
         Call::Parse { content, media_type } => {
             with_document_permit(engine, &caller, content.bytes(), |waiter| {
-                parse::parse_document(&engine.settings().parse, &engine.parsing, content, media_type, waiter)
-                    .map(Reply::Parsed)
+                parse::parse_document(
+                    &engine.settings().parse,
+                    &engine.child_lock,
+                    content,
+                    media_type,
+                    waiter,
+                )
+                .map(Reply::Parsed)
             })
         }
         Call::Chat(request) => complete(engine, &caller, request),
@@ -108,29 +108,21 @@ fn embed(
     };
     texts.iter().enumerate().try_for_each(|(number, text)| check_length("text", number, text))?;
     let longest = texts.iter().map(String::len).max().unwrap_or(0);
-    let place = place_for_text(engine, caller, longest)?;
+    let permit = permit_for_text(engine, caller, longest)?;
     let mut rows = Rows::default();
     for (number, text) in texts.iter().enumerate() {
         if role == TextRole::Query
             && let Some(Value::Vector(vector)) = engine.cached(&cache_key(text))
         {
-            rows.found(vector.to_vec());
+            rows.cached(vector.to_vec());
         } else {
-            rows.wanted(text, || encode(folder, tokenizer, &format!("{prefix}{text}"), number))?;
+            rows.wanted(text, || encode(folder, tokenizer, format!("{prefix}{text}"), number))?;
         }
     }
-    drop(place);
-    let vectors = match &folder.source {
-        Source::Graph(_) => {
-            let model = engine.models.model(Some(&folder.name), ModelKind::Embedding, caller.deadline)?;
-            let encoded = |inputs: Vec<(String, Row)>| inputs.into_iter().map(|(_, row)| row).collect();
-            rows.results(|inputs| run(engine, caller, &model, role == TextRole::Query, encoded(inputs)))?
-        }
-        Source::Endpoint(endpoint) => rows.results(|inputs| {
-            let texts = inputs.into_iter().map(|(text, _)| text).collect();
-            embed_remotely(engine, caller, folder, endpoint, texts)
-        })?,
-    };
+    drop(permit);
+    let model = engine.models.model(Some(&folder.name), ModelKind::Embedding, caller.deadline)?;
+    let reproducible = role == TextRole::Query;
+    let vectors = rows.results(|inputs| dispatch::compute(engine, caller, &model, reproducible, inputs))?;
     if role == TextRole::Query {
         for (text, vector) in texts.iter().zip(&vectors) {
             engine.keep(cache_key(text), Value::Vector(vector.as_slice().into()));
@@ -142,52 +134,6 @@ fn embed(
     };
     let values = vectors.concat();
     Ok(Reply::Embeddings(Embeddings { model: folder.name.clone(), dimension, values }))
-}
-
-fn models(engine: &Engine) -> Vec<ModelInfo> {
-    let allow_remote = engine.settings().allow_remote;
-    engine.models.list(|endpoint| remote::check(endpoint, allow_remote))
-}
-
-fn embed_remotely(
-    engine: &Arc<Engine>,
-    caller: &Caller<'_>,
-    folder: &ModelFolder,
-    endpoint: &Endpoint,
-    texts: Vec<String>,
-) -> Result<Vec<Vec<f32>>, NoReply> {
-    let (folder, endpoint) = (folder.clone(), endpoint.clone());
-    let (deadline, allow_remote, asked) = (caller.deadline, engine.settings().allow_remote, texts.len());
-    let vectors = ask_endpoint(engine, caller, move |withdrawn| {
-        remote::embed(&folder, &endpoint, &texts, allow_remote, deadline, withdrawn)
-    })?;
-    engine.counters.texts_embedded.fetch_add(asked as u64, Ordering::Relaxed);
-    Ok(vectors)
-}
-
-/// Has a thread of its own ask an endpoint, and watches the client meanwhile. `ask` is told whether anybody still
-/// waits.
-fn ask_endpoint<T: Send + 'static>(
-    engine: &Arc<Engine>,
-    caller: &Caller<'_>,
-    ask: impl FnOnce(&dyn Fn() -> bool) -> Result<T, Failure> + Send + 'static,
-) -> Result<T, NoReply> {
-    let ticket = Arc::new(Ticket::new().map_err(|e| internal(format!("cannot wait for the endpoint: {e}")))?);
-    let asked = ticket.clone();
-    let place = endpoint::Place::take(engine)?;
-    let run = move || {
-        let _place = place;
-        asked.answer(ask(&|| asked.is_withdrawn()));
-    };
-    std::thread::Builder::new()
-        .name("rag-endpoint".into())
-        .spawn(run)
-        .map_err(|e| internal(format!("cannot start a thread: {e}")))?;
-    match ticket.wait(Some(caller.client), caller.deadline) {
-        Waited::Answered(answer) => Ok(answer?),
-        Waited::Late => Err(deadline_passed().into()),
-        Waited::Gone => Err(NoReply::Gone),
-    }
 }
 
 fn rerank(
@@ -206,20 +152,31 @@ fn rerank(
     let (tokenizer, most) = (&model.tokenizer, model.folder.max_tokens);
     let unreadable = |e: String| not_encodable(&model.folder.name, &e);
     let longest = passages.iter().map(String::len).fold(query.len(), usize::max);
-    let place = place_for_text(engine, caller, longest)?;
+    let permit = permit_for_text(engine, caller, longest)?;
     // What is beyond the model's limit is cut off anyhow.
     let start = tokenizer.beginning(query, most).map_err(unreadable)?;
-    let encode = |passage: &str| tokenizer.encode_pair(start, tokenizer.beginning(passage, most)?);
+    let is_local = model.backend.limits().is_local;
+    let whole_query: Arc<str> = start.into();
+    let encode = |passage: &str| {
+        let passage = tokenizer.beginning(passage, most)?;
+        if is_local {
+            let row = tokenizer.encode_pair(start, passage)?;
+            return Ok(Input { query: Some(whole_query.clone()), text: passage.to_owned(), row });
+        }
+        let CutPair { query, passage, row } = tokenizer.cut_pair(start, passage)?;
+        let query = if query == start { whole_query.clone() } else { query.into() };
+        Ok(Input { query: Some(query), text: passage.to_owned(), row })
+    };
     let mut rows = Rows::default();
     for passage in passages {
         if let Some(Value::Score(score)) = engine.cached(&cache_key(passage)) {
-            rows.found(vec![score]);
+            rows.cached(vec![score]);
         } else {
             rows.wanted(passage, || encode(passage).map_err(unreadable))?;
         }
     }
-    drop(place);
-    let results = rows.results(|inputs| run(engine, caller, &model, true, inputs))?;
+    drop(permit);
+    let results = rows.results(|inputs| dispatch::compute(engine, caller, &model, true, inputs))?;
     let scores: Vec<f32> = results.iter().filter_map(|logits| logits.first().copied()).collect();
     for (passage, score) in passages.iter().zip(&scores) {
         engine.keep(cache_key(passage), Value::Score(*score));
@@ -227,8 +184,8 @@ fn rerank(
     Ok(Reply::Scores { model: model.folder.name.clone(), scores })
 }
 
-/// The one place for large texts, if this is one: what tokenising it takes of memory is then taken once.
-fn place_for_text<'a>(
+/// The one permit for large texts, if this is one: what tokenising it takes of memory is then taken once.
+fn permit_for_text<'a>(
     engine: &'a Engine,
     caller: &Caller<'_>,
     bytes: usize,
@@ -272,38 +229,38 @@ fn complete(engine: &Arc<Engine>, caller: &Caller<'_>, request: Chat) -> Result<
     if let Some(Value::Completion(completion)) = engine.cached(&key) {
         return Ok(Reply::Completion(completion));
     }
-    let (deadline, allow_remote) = (caller.deadline, settings.allow_remote);
-    let completion = ask_endpoint(engine, caller, move |withdrawn| {
-        chat::complete(&endpoint, allow_remote, &request, deadline, withdrawn)
-    })?;
+    let backend = ChatBackend::new(endpoint);
+    let generate = move |conditions: &Conditions<'_>| backend.generate(&request, conditions);
+    let completion = dispatch::ask_elsewhere(engine, caller, generate)?;
     engine.keep(key, Value::Completion(completion.clone()));
     Ok(Reply::Completion(completion))
 }
 
-/// A request's rows: those found in the cache and those to run, equal ones once.
-struct Rows<'a, I> {
-    places: Vec<Place>,
-    inputs: Vec<I>,
+/// A request's results: those found in the cache and those to compute, equal inputs once.
+#[derive(Default)]
+struct Rows<'a> {
+    results: Vec<RowResult>,
+    inputs: Vec<Input>,
     seen: HashMap<&'a str, usize>,
 }
 
-enum Place {
-    Found(Vec<f32>),
-    Input(usize),
+/// Where one result is, or will be.
+enum RowResult {
+    Cached(Vec<f32>),
+    /// At this place among the computed ones.
+    Computed(usize),
 }
 
-impl<I> Default for Rows<'_, I> {
-    fn default() -> Self {
-        Self { places: Vec::new(), inputs: Vec::new(), seen: HashMap::new() }
-    }
-}
-
-impl<'a, I> Rows<'a, I> {
-    fn found(&mut self, vector: Vec<f32>) {
-        self.places.push(Place::Found(vector));
+impl<'a> Rows<'a> {
+    fn cached(&mut self, vector: Vec<f32>) {
+        self.results.push(RowResult::Cached(vector));
     }
 
-    fn wanted(&mut self, text: &'a str, encode: impl FnOnce() -> Result<I, Failure>) -> Result<(), Failure> {
+    fn wanted(
+        &mut self,
+        text: &'a str,
+        encode: impl FnOnce() -> Result<Input, Failure>,
+    ) -> Result<(), Failure> {
         let input = match self.seen.entry(text) {
             Entry::Occupied(seen) => *seen.get(),
             Entry::Vacant(new) => {
@@ -311,60 +268,22 @@ impl<'a, I> Rows<'a, I> {
                 *new.insert(self.inputs.len() - 1)
             }
         };
-        self.places.push(Place::Input(input));
+        self.results.push(RowResult::Computed(input));
         Ok(())
     }
 
-    /// All results in the order of asking; `run` gives those of the inputs.
+    /// All results in the order of asking; `compute` gives those of the inputs.
     fn results(
         self,
-        run: impl FnOnce(Vec<I>) -> Result<Vec<Vec<f32>>, NoReply>,
+        compute: impl FnOnce(Vec<Input>) -> Result<Vec<Vec<f32>>, NoReply>,
     ) -> Result<Vec<Vec<f32>>, NoReply> {
-        let ran = if self.inputs.is_empty() { Vec::new() } else { run(self.inputs)? };
-        let place = |place| match place {
-            Place::Found(vector) => vector,
-            Place::Input(input) => ran.get(input).cloned().unwrap_or_default(),
+        let computed = if self.inputs.is_empty() { Vec::new() } else { compute(self.inputs)? };
+        let result = |row| match row {
+            RowResult::Cached(vector) => vector,
+            RowResult::Computed(input) => computed.get(input).cloned().unwrap_or_default(),
         };
-        Ok(self.places.into_iter().map(place).collect())
+        Ok(self.results.into_iter().map(result).collect())
     }
-}
-
-fn run(
-    engine: &Engine,
-    caller: &Caller<'_>,
-    model: &Arc<Model>,
-    reproducible: bool,
-    rows: Vec<Row>,
-) -> Result<Vec<Vec<f32>>, NoReply> {
-    if caller.lane == Lane::Bulk && engine.is_short_of_memory() {
-        let message = "the engine is short of memory and takes no bulk work now";
-        return Err(failure(FailureCode::QueueFull, message)
-            .hint("Raise rag_ext.engine_memory_limit.")
-            .into());
-    }
-    let ticket = Arc::new(Ticket::new().map_err(|e| internal(format!("cannot wait for the model: {e}")))?);
-    engine.scheduler.submit(Job {
-        lane: caller.lane,
-        principal: caller.principal,
-        model: model.clone(),
-        reproducible,
-        deadline: caller.deadline,
-        rows,
-        ticket: ticket.clone(),
-    })?;
-    match ticket.wait(Some(caller.client), caller.deadline) {
-        Waited::Answered(results) => Ok(results?),
-        Waited::Late => Err(deadline_passed().into()),
-        Waited::Gone => Err(NoReply::Gone),
-    }
-}
-
-fn refuse_bulk_when_short(engine: &Engine, caller: &Caller<'_>) -> Result<(), Failure> {
-    if caller.lane == Lane::Interactive || !engine.is_short_of_memory() {
-        return Ok(());
-    }
-    let message = "the engine is short of memory and takes no bulk work now";
-    Err(failure(FailureCode::QueueFull, message).hint("Raise rag_ext.engine_memory_limit."))
 }
 
 /// A text with its prefix, and its tokens; refused if they are more than the model takes, which is known of a long text
@@ -372,24 +291,19 @@ fn refuse_bulk_when_short(engine: &Engine, caller: &Caller<'_>) -> Result<(), Fa
 fn encode(
     folder: &ModelFolder,
     tokenizer: &Tokenizer,
-    text: &str,
+    text: String,
     number: usize,
-) -> Result<(String, Row), Failure> {
+) -> Result<Input, Failure> {
     let (limit, name) = (folder.max_tokens, &folder.name);
     let unreadable = |e: String| not_encodable(name, &e);
-    let start = tokenizer.beginning(text, limit + 1).map_err(unreadable)?;
+    let start = tokenizer.beginning(&text, limit + 1).map_err(unreadable)?;
     let row = tokenizer.encode(start).map_err(unreadable)?;
     let is_whole = start.len() == text.len();
     if is_whole && row.ids.len() <= limit {
-        return Ok((text.to_owned(), row));
+        return Ok(Input { query: None, text, row });
     }
     let tokens = if is_whole { row.ids.len().to_string() } else { format!("more than {limit}") };
-    Err(failure(
-        FailureCode::LimitExceeded,
-        format!("text {} has {tokens} tokens, model \"{name}\" takes {limit}", number + 1),
-    )
-    .detail("Special tokens and the model's prefix are included.")
-    .hint("Split the text."))
+    Err(too_long(name, limit, number, &tokens))
 }
 
 fn not_encodable(model: &str, reason: &str) -> Failure {

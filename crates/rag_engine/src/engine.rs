@@ -1,11 +1,11 @@
 //! The engine's parts put together, and its state: settings, models, queues, caches, counters.
 
+use crate::backend::chat_summary;
 use crate::cache::{Cache, Key, Value};
-use crate::chat;
 use crate::device::{self, Choice};
 use crate::log;
 use crate::model::{Registry, runtime};
-use crate::parse::{self, Company, Permits};
+use crate::parse::{self, ChildLock, Permits};
 use crate::principal::StartKey;
 use crate::process;
 use crate::scheduler::Scheduler;
@@ -41,8 +41,8 @@ pub(crate) struct Engine {
     pub(crate) large_interactive_documents: Permits,
     pub(crate) large_bulk_documents: Permits,
     pub(crate) large_texts: Permits,
-    /// Parse children under way.
-    pub(crate) parsing: Company,
+    /// Which parse children run beside which.
+    pub(crate) child_lock: ChildLock,
     /// Requests to chat and embeddings endpoints under way.
     pub(crate) endpoint_requests: AtomicUsize,
     cache: Mutex<Cache>,
@@ -86,7 +86,7 @@ impl Engine {
             large_interactive_documents: Permits::new(1),
             large_bulk_documents: Permits::new(1),
             large_texts: Permits::new(1),
-            parsing: Company::default(),
+            child_lock: ChildLock::default(),
             endpoint_requests: AtomicUsize::new(0),
             cache: Mutex::new(cache),
             sandbox: Mutex::new("not tested yet".into()),
@@ -203,7 +203,7 @@ impl Engine {
             device: self.device.device.to_string(),
             device_note: self.device.note.clone(),
             parse_sandbox: self.sandbox.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            chat: chat::summary(&self.settings()),
+            chat: chat_summary(&self.settings()),
             queued: self.queued() as u32,
             served: count(&self.counters.served),
             failed: count(&self.counters.failed),

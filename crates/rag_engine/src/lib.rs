@@ -8,11 +8,12 @@
 
 #![deny(unsafe_code)]
 
+pub mod backend;
 pub mod batch;
 pub mod cache;
 mod calls;
-mod chat;
 pub mod device;
+mod dispatch;
 mod endpoint;
 mod engine;
 mod failure;
@@ -22,11 +23,10 @@ mod parse;
 mod principal;
 mod process;
 mod pull;
-mod remote;
 mod scheduler;
 mod server;
 mod ticket;
 
-pub use parse::{ocr, parse};
-pub use pull::pull;
+pub use parse::{OcrArguments, ocr, parse};
+pub use pull::{PullArguments, pull};
 pub use server::serve;

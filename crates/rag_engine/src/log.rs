@@ -42,3 +42,11 @@ pub fn warning(message: impl Display) {
 pub fn error(message: impl Display) {
     write(Level::Error, message);
 }
+
+/// Writes a failure with its detail at [`Level::Warning`].
+pub fn failure(failure: &rag_wire::Failure) {
+    match &failure.detail {
+        Some(detail) => warning(format_args!("{}: {detail}", failure.message)),
+        None => warning(&failure.message),
+    }
+}

@@ -19,18 +19,6 @@ use std::time::{Duration, Instant};
 /// The hub, unless `--hub` or `HF_ENDPOINT` names another.
 const DEFAULT_HUB: &str = "https://huggingface.co";
 
-const USAGE: &str = "usage: rag-engine pull REPOSITORY --into FOLDER [OPTION…]
-
-  REPOSITORY          such as BAAI/bge-small-en-v1.5; it must hold a tokenizer.json and an ONNX graph
-  --into FOLDER       folder of models, such as $(pg_config --sharedir)/rag_ext/models
-  --as NAME           name of the model there; by default the repository's last part
-  --revision NAME     branch, tag or commit; by default main
-  --graph FILE        which ONNX file to take, such as onnx/model_quantized.onnx; by default onnx/model.onnx
-  --kind KIND         embedding or reranker, where the repository does not tell
-  --hub URL           by default $HF_ENDPOINT, else the Hugging Face hub; $HF_TOKEN is sent to it
-  --force             replace a model of that name
-";
-
 /// Files besides graph and weights that say how a model is used.
 const CONFIGURATION: [&str; 9] = [
     "tokenizer.json",
@@ -50,20 +38,37 @@ const MAX_LIST_BYTES: u64 = 16 << 20;
 /// Longest wait for a connection and between two pieces of an answer.
 const SILENCE: Duration = Duration::from_secs(60);
 
+/// What is to be fetched, and where it goes.
+#[derive(Debug, clap::Args)]
+pub struct PullArguments {
+    /// Such as BAAI/bge-small-en-v1.5; it must hold a tokenizer.json and an ONNX graph
+    repository: String,
+    /// Folder of models, such as $(pg_config --sharedir)/rag_ext/models
+    #[arg(long, value_name = "FOLDER")]
+    into: PathBuf,
+    /// Name of the model there; by default the repository's last part
+    #[arg(long = "as", value_name = "NAME", value_parser = model_name)]
+    name: Option<String>,
+    /// Branch, tag or commit
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    revision: String,
+    /// Which ONNX file to take, such as onnx/model_quantized.onnx; by default onnx/model.onnx
+    #[arg(long, value_name = "FILE")]
+    graph: Option<String>,
+    /// What the model does, where the repository does not tell
+    #[arg(long, value_name = "KIND", value_parser = ["embedding", "reranker"])]
+    kind: Option<String>,
+    /// The hub; by default $HF_ENDPOINT, else the Hugging Face hub. $HF_TOKEN is sent to it
+    #[arg(long, value_name = "URL")]
+    hub: Option<String>,
+    /// Replace a model of that name
+    #[arg(long)]
+    force: bool,
+}
+
 /// Runs the subcommand. Progress and problems go to standard error; the model's folder to standard output.
-pub fn pull(arguments: &[&str]) -> ExitCode {
-    if arguments.iter().any(|argument| matches!(*argument, "--help" | "-h")) {
-        eprint!("{USAGE}");
-        return ExitCode::SUCCESS;
-    }
-    let order = match Order::read(arguments) {
-        Ok(order) => order,
-        Err(problem) => {
-            eprint!("rag-engine pull: {problem}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
-    match order.carry_out() {
+pub fn pull(arguments: PullArguments) -> ExitCode {
+    match Pull::new(arguments).and_then(|pull| pull.carry_out()) {
         Ok(folder) => {
             let _ = writeln!(std::io::stdout(), "{}", folder.display());
             ExitCode::SUCCESS
@@ -75,9 +80,15 @@ pub fn pull(arguments: &[&str]) -> ExitCode {
     }
 }
 
-/// What is to be fetched, and where it goes.
-#[derive(Debug, PartialEq)]
-struct Order {
+fn model_name(name: &str) -> Result<String, String> {
+    if crate::model::folder::is_plain_name(name) {
+        return Ok(name.to_owned());
+    }
+    Err("it cannot be the name of a model: letters, digits, . _ - + only".into())
+}
+
+/// The arguments with their defaults filled in.
+struct Pull {
     repository: String,
     hub: String,
     revision: String,
@@ -88,37 +99,18 @@ struct Order {
     force: bool,
 }
 
-impl Order {
-    fn read(arguments: &[&str]) -> Result<Self, String> {
-        let (mut repository, mut into, mut name, mut graph, mut kind) = (None, None, None, None, None);
-        let mut hub = std::env::var("HF_ENDPOINT").unwrap_or_else(|_| DEFAULT_HUB.to_owned());
-        let mut revision = "main".to_owned();
-        let mut force = false;
-        let mut rest = arguments.iter().copied();
-        while let Some(argument) = rest.next() {
-            let mut value = || rest.next().map(str::to_owned).ok_or(format!("{argument} needs a value"));
-            match argument {
-                "--into" => into = Some(PathBuf::from(value()?)),
-                "--as" => name = Some(value()?),
-                "--revision" => revision = value()?,
-                "--graph" => graph = Some(value()?),
-                "--kind" => kind = Some(value()?),
-                "--hub" => hub = value()?,
-                "--force" => force = true,
-                option if option.starts_with('-') => return Err(format!("unknown option {option}")),
-                _ if repository.is_some() => return Err("only one repository at a time".into()),
-                _ => repository = Some(argument.to_owned()),
+impl Pull {
+    fn new(arguments: PullArguments) -> Result<Self, String> {
+        let PullArguments { repository, into, name, revision, graph, kind, hub, force } = arguments;
+        let from_environment = || std::env::var("HF_ENDPOINT").unwrap_or_else(|_| DEFAULT_HUB.to_owned());
+        let hub = hub.unwrap_or_else(from_environment);
+        let last_part = || repository.rsplit('/').next().unwrap_or_default();
+        let name = match name {
+            Some(name) => name,
+            None => {
+                model_name(last_part()).map_err(|e| format!("{:?}: {e}; --as gives another", last_part()))?
             }
-        }
-        let repository = repository.ok_or("no repository is named")?;
-        let into = into.ok_or("--into is missing")?;
-        let name = name.unwrap_or_else(|| repository.rsplit('/').next().unwrap_or_default().to_owned());
-        if !crate::model::folder::is_plain_name(&name) {
-            return Err(format!("{name:?} cannot be the name of a model: letters, digits, . _ - + only"));
-        }
-        if kind.as_deref().is_some_and(|kind| !matches!(kind, "embedding" | "reranker")) {
-            return Err("--kind is embedding or reranker".into());
-        }
+        };
         Ok(Self { repository, hub, revision, into, name, graph, kind, force })
     }
 
@@ -142,7 +134,7 @@ impl Order {
         }
         self.describe(aside.path(), &listing, sums)?;
         // What cannot be used is not put into place.
-        let found = ModelFolder::read(aside.path(), &self.name)?;
+        let found = ModelFolder::read(aside.path(), &self.name, &[])?;
         let info = found.info();
         eprintln!("{}: {:?}, {} numbers, {} tokens", self.name, info.kind, info.dimension, info.max_tokens);
         put_into_place(&aside.keep(), &place)?;

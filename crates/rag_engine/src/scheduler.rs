@@ -3,11 +3,12 @@
 //! Which rows make a batch is decided in [`crate::batch`]; this file keeps what that decision needs and carries it
 //! out. Requests whose client has gone or whose deadline has passed are dropped before each batch.
 
+use crate::backend::{Conditions, Input};
 use crate::batch::{Budget, Bulk, Pick, Waiting, next_batch};
 use crate::engine::Counters;
-use crate::failure::{deadline_passed, failure, internal};
+use crate::failure::{Explain, deadline_passed, failure, internal};
 use crate::log;
-use crate::model::{Model, Row};
+use crate::model::Model;
 use crate::principal::PrincipalKey;
 use crate::ticket::Ticket;
 use rag_wire::{Failure, FailureCode, Lane, ModelKind};
@@ -35,9 +36,9 @@ pub(crate) struct Job {
     pub(crate) reproducible: bool,
     /// When it is given up.
     pub(crate) deadline: Option<Instant>,
-    /// The inputs; never empty.
-    pub(crate) rows: Vec<Row>,
-    /// Where the results go, in the order of the rows.
+    /// The inputs, one row each; never empty.
+    pub(crate) inputs: Vec<Input>,
+    /// Where the results go, in the order of the inputs.
     pub(crate) ticket: Arc<Ticket<Result<Vec<Vec<f32>>, Failure>>>,
 }
 
@@ -87,7 +88,7 @@ pub(crate) struct Scheduler {
 
 impl Scheduler {
     /// Starts `workers` threads, of which bulk work may use `bulk_workers` at a time; and one for bulk work of others
-    /// where one principal has all of these: a batch of his may take seconds.
+    /// where one principal has all of these: one batch may take seconds.
     pub(crate) fn start(
         workers: usize,
         bulk_workers: usize,
@@ -126,13 +127,13 @@ impl Scheduler {
     /// A single interactive row that would be next anyway runs at once in the calling thread, which takes the
     /// place of a worker meanwhile: two changes of thread are a good part of what a short query costs.
     pub(crate) fn submit(&self, job: Job) -> Result<(), Failure> {
-        let mut order: Vec<usize> = (0..job.rows.len()).collect();
+        let mut order: Vec<usize> = (0..job.inputs.len()).collect();
         // Alone, rows keep their order; in batches, like lengths together need the least padding.
         if !alone(&job) {
-            order.sort_by_key(|row| std::cmp::Reverse(job.rows[*row].tokens()));
+            order.sort_by_key(|row| std::cmp::Reverse(job.inputs[*row].row.tokens()));
         }
-        let tokens = order.iter().map(|row| job.rows[*row].tokens()).collect();
-        let results = Results { vectors: vec![Vec::new(); job.rows.len()], missing: job.rows.len() };
+        let tokens = order.iter().map(|row| job.inputs[*row].row.tokens()).collect();
+        let results = Results { vectors: vec![Vec::new(); job.inputs.len()], missing: job.inputs.len() };
         let limit = self.queue_limit.load(Ordering::Relaxed) as usize;
 
         let mut state = self.lock();
@@ -155,7 +156,7 @@ impl Scheduler {
         state.admit(job.lane, job.principal);
         let arrived = state.arrivals;
         state.arrivals += 1;
-        let (lane, rows) = (job.lane, job.rows.len());
+        let (lane, rows) = (job.lane, job.inputs.len());
         let results = Arc::new(Mutex::new(results));
         state.waiting.push(Entry { job: Arc::new(job), arrived, order, tokens, next: 0, results });
         let next = state.waiting.iter().filter(|e| e.job.lane == Lane::Interactive).count() == 1;
@@ -194,16 +195,16 @@ impl Scheduler {
         };
         let budget = Budget { padded_tokens: self.batch_tokens, rows: BATCH_ROWS, interactive, bulk };
         let Some(batch) = state.take_batch(budget) else { return (state, false) };
-        let place = match (batch.lane, bulk) {
-            (Lane::Interactive, _) => RunPlace::Interactive,
-            (Lane::Bulk, Bulk::Spare) => RunPlace::Spare,
-            (Lane::Bulk, _) => RunPlace::Bulk,
+        let slot = match (batch.lane, bulk) {
+            (Lane::Interactive, _) => RunSlot::Interactive,
+            (Lane::Bulk, Bulk::Spare) => RunSlot::Spare,
+            (Lane::Bulk, _) => RunSlot::Bulk,
         };
-        state.enter(place, &batch);
+        state.enter(slot, &batch);
         drop(state);
         batch.run(&self.counters);
         let mut state = self.lock();
-        state.leave(place, &batch);
+        state.leave(slot, &batch);
         if !state.waiting.is_empty() {
             // Another worker may have found only work that was not allowed to start.
             self.wake.notify_one();
@@ -217,23 +218,23 @@ impl Scheduler {
 }
 
 impl State {
-    fn enter(&mut self, place: RunPlace, batch: &Batch) {
-        match place {
-            RunPlace::Interactive => self.running += 1,
-            RunPlace::Bulk => (self.running, self.bulk_running) = (self.running + 1, self.bulk_running + 1),
-            RunPlace::Spare => self.spare_running = true,
+    fn enter(&mut self, slot: RunSlot, batch: &Batch) {
+        match slot {
+            RunSlot::Interactive => self.running += 1,
+            RunSlot::Bulk => (self.running, self.bulk_running) = (self.running + 1, self.bulk_running + 1),
+            RunSlot::Spare => self.spare_running = true,
         }
         if batch.lane == Lane::Bulk {
             self.bulk_principals.extend(batch.parts.iter().map(|part| part.job.principal));
         }
     }
 
-    fn leave(&mut self, place: RunPlace, batch: &Batch) {
-        match place {
-            RunPlace::Interactive => self.running -= 1,
+    fn leave(&mut self, slot: RunSlot, batch: &Batch) {
+        match slot {
+            RunSlot::Interactive => self.running -= 1,
             // The one in the spare place takes the regular one: so nobody has both.
-            RunPlace::Bulk | RunPlace::Spare if self.spare_running => self.spare_running = false,
-            RunPlace::Bulk | RunPlace::Spare => {
+            RunSlot::Bulk | RunSlot::Spare if self.spare_running => self.spare_running = false,
+            RunSlot::Bulk | RunSlot::Spare => {
                 (self.running, self.bulk_running) = (self.running - 1, self.bulk_running - 1);
             }
         }
@@ -313,16 +314,16 @@ impl State {
     }
 }
 
-/// Which place a batch takes.
+/// Which slot a batch takes.
 #[derive(Debug, Clone, Copy)]
-enum RunPlace {
+enum RunSlot {
     Interactive,
     Bulk,
     Spare,
 }
 
 fn alone(job: &Job) -> bool {
-    job.reproducible || job.model.sessions.couples_rows()
+    job.reproducible || job.model.backend.limits().one_by_one
 }
 
 /// Rows of one job in a batch.
@@ -342,10 +343,15 @@ struct Batch {
 impl Batch {
     fn run(&self, counters: &Counters) {
         let Some(model) = self.parts.first().map(|part| &part.job.model) else { return };
-        let rows: Vec<&Row> =
-            self.parts.iter().flat_map(|part| part.rows.iter().map(|row| &part.job.rows[*row])).collect();
-        let outcome = catch_unwind(AssertUnwindSafe(|| model.sessions.run(&rows)));
-        match outcome.unwrap_or_else(|_| Err("the model's thread panicked".into())) {
+        let inputs: Vec<&Input> =
+            self.parts.iter().flat_map(|part| part.rows.iter().map(|row| &part.job.inputs[*row])).collect();
+        // Who asks late, or has gone, was dropped before; what has begun is finished.
+        let compute = || model.compute(&inputs, &Conditions::unlimited());
+        let outcome = catch_unwind(AssertUnwindSafe(compute)).unwrap_or_else(|_| {
+            let message = format!("model \"{}\" failed", model.folder.name);
+            Err(internal(message).detail("the model's thread panicked"))
+        });
+        match outcome {
             Ok(vectors) => {
                 let mut vectors = vectors.into_iter();
                 for part in &self.parts {
@@ -353,14 +359,9 @@ impl Batch {
                     part.fulfil(&mut vectors);
                 }
             }
-            Err(reason) => {
-                log::warning(format_args!("model {} failed: {reason}", model.folder.name));
-                for part in &self.parts {
-                    let message = format!("model \"{}\" failed", model.folder.name);
-                    part.job
-                        .ticket
-                        .answer(Err(Failure { detail: Some(reason.clone()), ..internal(message) }));
-                }
+            Err(failure) => {
+                log::failure(&failure);
+                self.parts.iter().for_each(|part| part.job.ticket.answer(Err(failure.clone())));
             }
         }
     }
@@ -380,7 +381,7 @@ impl Part {
 }
 
 impl Counters {
-    fn count(&self, kind: ModelKind, rows: u64, tokens: u64) {
+    pub(crate) fn count(&self, kind: ModelKind, rows: u64, tokens: u64) {
         match kind {
             ModelKind::Embedding => {
                 self.texts_embedded.fetch_add(rows, Ordering::Relaxed);

@@ -58,7 +58,8 @@ pub enum Call {
         /// At most [`crate::MAX_FRAME_BYTES`] in all. A text beyond the model's limit is refused, never cut.
         texts: Vec<String>,
     },
-    /// Relevance of passages to a query: raw logits, in the order of the passages.
+    /// Relevance of passages to a query: logits, in the order of the passages. The probabilities of a model behind an
+    /// endpoint come as logits too.
     Rerank {
         /// Name of a reranking model; `None` is the default one.
         model: Option<String>,
@@ -232,7 +233,7 @@ pub enum FailureCode {
     Deadline,
     /// 42501: not allowed by the settings, such as a remote endpoint.
     NotAllowed,
-    /// 58000: the chat or embedding endpoint failed.
+    /// 58000: an endpoint failed.
     Provider,
     /// XX000: a bug.
     Internal,

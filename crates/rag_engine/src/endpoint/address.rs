@@ -121,7 +121,7 @@ mod tests {
             ("https://h.example/a?api-version=1#x", "https://h.example/a/chat/completions?api-version=1"),
         ];
         for (base, expected) in cases {
-            assert_eq!(Target::read(&CHAT, base).unwrap().below(CHAT.path).as_str(), expected);
+            assert_eq!(Target::read(&CHAT, base).unwrap().below(&["chat", "completions"]).as_str(), expected);
         }
     }
 

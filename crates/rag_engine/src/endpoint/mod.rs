@@ -1,4 +1,4 @@
-//! Requests to endpoints that speak OpenAI's protocol: one JSON body posted, with tries, time-out and limits.
+//! Requests to endpoints: one JSON body posted, with tries, time-out and limits.
 //!
 //! Where a request may go is decided in [`address`]. What is asked, and what is made of the answer, is left to the
 //! callers. Neither key nor body nor the endpoint's words appear in a log line or a failure.
@@ -7,8 +7,9 @@ mod address;
 
 pub(crate) use address::Target;
 
+use crate::backend::Conditions;
 use crate::engine::Engine;
-use crate::failure::{Explain, failure};
+use crate::failure::{Explain, deadline_passed, failure};
 use rag_wire::{Failure, FailureCode};
 use reqwest::blocking::{Client, Response};
 use reqwest::header::RETRY_AFTER;
@@ -36,8 +37,6 @@ const GLANCE: Duration = Duration::from_millis(50);
 pub(crate) struct Purpose {
     /// As in "the chat endpoint".
     pub(crate) name: &'static str,
-    /// Where it is below the base address.
-    pub(crate) path: &'static [&'static str],
     /// What holds its address.
     pub(crate) address_setting: &'static str,
     /// What holds its key.
@@ -45,26 +44,24 @@ pub(crate) struct Purpose {
 }
 
 /// `POST /chat/completions`.
-pub(crate) const CHAT: Purpose = Purpose {
-    name: "chat",
-    path: &["chat", "completions"],
-    address_setting: "rag_ext.llm_url",
-    key_setting: "rag_ext.llm_api_key_file",
-};
+pub(crate) const CHAT: Purpose =
+    Purpose { name: "chat", address_setting: "rag_ext.llm_url", key_setting: "rag_ext.llm_api_key_file" };
 
 /// `POST /embeddings`.
 pub(crate) const EMBEDDINGS: Purpose = Purpose {
     name: "embeddings",
-    path: &["embeddings"],
     address_setting: "endpoint.url in the model's rag_model.json",
     key_setting: "endpoint.api_key_file in the model's rag_model.json",
 };
 
-/// One of the places in [`MAX_REQUESTS`].
-pub(crate) struct Place(Arc<Engine>);
+/// Scores of passages, in one of several ways.
+pub(crate) const RERANK: Purpose = Purpose { name: "rerank", ..EMBEDDINGS };
 
-impl Place {
-    /// Takes a place, or refuses at once.
+/// Permission for one of [`MAX_REQUESTS`], given back when dropped.
+pub(crate) struct RequestPermit(Arc<Engine>);
+
+impl RequestPermit {
+    /// Takes a permit, or refuses at once.
     pub(crate) fn take(engine: &Arc<Engine>) -> Result<Self, Failure> {
         if engine.endpoint_requests.fetch_add(1, Ordering::AcqRel) < MAX_REQUESTS {
             return Ok(Self(engine.clone()));
@@ -72,12 +69,12 @@ impl Place {
         engine.endpoint_requests.fetch_sub(1, Ordering::AcqRel);
         Err(failure(
             FailureCode::QueueFull,
-            format!("{MAX_REQUESTS} requests to chat and embeddings endpoints are under way already"),
+            format!("{MAX_REQUESTS} requests to endpoints are under way already"),
         ))
     }
 }
 
-impl Drop for Place {
+impl Drop for RequestPermit {
     fn drop(&mut self) {
         self.0.endpoint_requests.fetch_sub(1, Ordering::AcqRel);
     }
@@ -91,32 +88,40 @@ pub(crate) struct Terms<'a> {
     /// Tries after the first.
     pub(crate) retries: u32,
     pub(crate) max_answer_bytes: u64,
-    pub(crate) allow_remote: bool,
-    pub(crate) deadline: Option<Instant>,
-    /// Says that nobody waits any more.
-    pub(crate) withdrawn: &'a dyn Fn() -> bool,
+    pub(crate) conditions: &'a Conditions<'a>,
 }
 
-/// What an endpoint said.
-pub(crate) enum Said {
+/// What came back from an endpoint.
+pub(crate) enum EndpointResponse {
     /// Success, with a body.
     Body(Vec<u8>),
     /// A status that says that the request is at fault.
     Refused(u16),
 }
 
-/// Posts a body until there is an answer that will not change.
-pub(crate) fn post(target: &Target, terms: &Terms<'_>, body: &Value) -> Result<Said, Failure> {
+/// Posts a body to `path` below the base address until there is an answer that will not change.
+pub(crate) fn post(
+    target: &Target,
+    path: &[&str],
+    terms: &Terms<'_>,
+    body: &Value,
+) -> Result<EndpointResponse, Failure> {
+    let conditions = terms.conditions;
     let mut pause = FIRST_PAUSE;
     let mut tries_left = terms.retries;
     loop {
-        let (problem, wait) = match attempt(target, terms, body)? {
-            Attempt::Said(said) => return Ok(said),
+        conditions.check()?;
+        let (problem, wait) = match attempt(target, path, terms, body)? {
+            Attempt::Ended(response) => return Ok(response),
             Attempt::Later(problem, wait) => (problem, wait),
         };
+        // What the time-out of a try cut short for want of time is late, whatever else it is.
+        if conditions.is_late() {
+            return Err(deadline_passed());
+        }
         let wait = wait.unwrap_or(pause).min(LONGEST_PAUSE);
-        let too_late = terms.deadline.is_some_and(|deadline| Instant::now() + wait >= deadline);
-        if tries_left == 0 || too_late || !rest(wait, terms.withdrawn) {
+        let too_late = conditions.deadline.is_some_and(|deadline| Instant::now() + wait >= deadline);
+        if tries_left == 0 || too_late || !rest(wait, conditions.is_withdrawn) {
             return Err(problem);
         }
         tries_left -= 1;
@@ -126,17 +131,18 @@ pub(crate) fn post(target: &Target, terms: &Terms<'_>, body: &Value) -> Result<S
 
 /// How one try ended, when it did not fail for good.
 enum Attempt {
-    Said(Said),
+    Ended(EndpointResponse),
     /// In a way that may pass; with the pause that the endpoint asks for.
     Later(Failure, Option<Duration>),
 }
 
-fn attempt(target: &Target, terms: &Terms<'_>, body: &Value) -> Result<Attempt, Failure> {
-    let addresses = match target.resolve(terms.allow_remote)? {
+fn attempt(target: &Target, path: &[&str], terms: &Terms<'_>, body: &Value) -> Result<Attempt, Failure> {
+    let conditions = terms.conditions;
+    let addresses = match target.resolve(conditions.allow_remote)? {
         Ok(addresses) => addresses,
         Err(reason) => return Ok(Attempt::Later(unreachable(target, &reason), None)),
     };
-    let left = terms.deadline.map_or(terms.timeout, |deadline| {
+    let left = conditions.deadline.map_or(terms.timeout, |deadline| {
         deadline.saturating_duration_since(Instant::now()).min(terms.timeout)
     });
     // The addresses that were checked are the ones that are connected to: no second look-up, no proxy, no redirect.
@@ -148,7 +154,7 @@ fn attempt(target: &Target, terms: &Terms<'_>, body: &Value) -> Result<Attempt, 
         .user_agent(concat!("rag-engine/", env!("CARGO_PKG_VERSION")))
         .build()
         .map_err(|e| explained(target, "cannot be asked", &words(&e)))?;
-    let mut post = client.post(target.below(target.purpose().path)).json(body);
+    let mut post = client.post(target.below(path)).json(body);
     if let Some(key) = terms.api_key {
         post = post.bearer_auth(key);
     }
@@ -171,7 +177,7 @@ fn attempt(target: &Target, terms: &Terms<'_>, body: &Value) -> Result<Attempt, 
         let wait = response.headers().get(RETRY_AFTER).and_then(|value| retry_after(value.to_str().ok()?));
         return Ok(Attempt::Later(status_failure(target, status.as_u16()), wait));
     }
-    Ok(Attempt::Said(Said::Refused(status.as_u16())))
+    Ok(Attempt::Ended(EndpointResponse::Refused(status.as_u16())))
 }
 
 fn read(target: &Target, terms: &Terms<'_>, response: Response) -> Result<Attempt, Failure> {
@@ -183,7 +189,7 @@ fn read(target: &Target, terms: &Terms<'_>, response: Response) -> Result<Attemp
     if bytes.len() as u64 > most {
         return Err(provider(target, &format!("answered with more than {most} bytes")));
     }
-    Ok(Attempt::Said(Said::Body(bytes)))
+    Ok(Attempt::Ended(EndpointResponse::Body(bytes)))
 }
 
 /// An answer's JSON. The parser's own words would quote the answer.

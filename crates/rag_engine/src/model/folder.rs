@@ -44,7 +44,7 @@ impl Pooling {
     }
 }
 
-/// An OpenAI-compatible `/embeddings` endpoint, as `rag_model.json` names it.
+/// An endpoint that computes the model, as `rag_model.json` names it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
@@ -52,6 +52,12 @@ pub struct Endpoint {
     pub url: String,
     /// The model's name there.
     pub model: String,
+    /// What it speaks; by default OpenAI's way for an embedding model, and Cohere's for a reranker.
+    #[serde(default)]
+    pub api: Option<Api>,
+    /// What a reranker's scores are; by default what is usual for what it speaks.
+    #[serde(default)]
+    pub scores: Option<ScoreScale>,
     /// File with the API key; a relative path starts at the model's folder.
     #[serde(default)]
     pub api_key_file: Option<PathBuf>,
@@ -69,6 +75,30 @@ pub struct Endpoint {
     pub send_dimensions: bool,
 }
 
+/// What an endpoint speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Api {
+    /// OpenAI's `/embeddings`.
+    OpenAi,
+    /// Cohere's `/rerank`, which Jina and many servers speak too.
+    Cohere,
+    /// `/rerank` of text-embeddings-inference.
+    Tei,
+    /// DeepInfra's path per model.
+    DeepInfra,
+}
+
+/// What a reranker's scores are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ScoreScale {
+    /// From 0 to 1.
+    Probability,
+    /// Any number, such that the logistic function makes a probability of it.
+    Logit,
+}
+
 fn default_batch() -> usize {
     64
 }
@@ -81,12 +111,15 @@ fn default_retries() -> u32 {
     4
 }
 
-/// What computes a model.
+/// What a folder says about the backend that computes its model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
-    /// ONNX Runtime, from this file.
-    Graph(PathBuf),
-    /// Somebody else.
+pub enum BackendConfig {
+    /// ONNX Runtime on this machine.
+    Onnx {
+        /// The graph's file.
+        graph: PathBuf,
+    },
+    /// An endpoint.
     Endpoint(Endpoint),
 }
 
@@ -96,7 +129,7 @@ pub struct ModelFolder {
     /// The folder's name.
     pub name: String,
     /// What computes it.
-    pub source: Source,
+    pub backend: BackendConfig,
     /// The tokenizer's file.
     pub tokenizer: PathBuf,
     /// What it does.
@@ -183,7 +216,7 @@ impl ModelFolder {
             return Err("a model's name is the plain name of its folder".into());
         }
         let found = folders.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.is_dir());
-        found.map(|path| Self::read(&path, name)).transpose()
+        found.map(|path| Self::read(&path, name, folders)).transpose()
     }
 
     /// All models in `folders`, by name; a name that occurs twice is taken from the first folder.
@@ -200,11 +233,10 @@ impl ModelFolder {
         names.into_iter().filter_map(read).collect()
     }
 
-    /// Reads one folder.
-    pub fn read(path: &Path, name: &str) -> Result<Self, String> {
+    /// Reads one folder. A model whose tokenizer it uses is looked for beside it, then in `folders`.
+    pub fn read(path: &Path, name: &str, folders: &[String]) -> Result<Self, String> {
         let ours: RagModel = read_json(path, "rag_model.json")?;
-        let source = read_source(path, &ours)?;
-        let tokenizer = find_tokenizer(path, &ours)?;
+        let tokenizer = find_tokenizer(path, &ours, folders)?;
         let config: Config = read_json(path, "config.json")?;
         let kind = match ours.kind.as_deref() {
             Some("embedding") => ModelKind::Embedding,
@@ -212,11 +244,12 @@ impl ModelFolder {
             Some(other) => return Err(format!("rag_model.json: unknown kind {:?}", excerpt(other))),
             None => kind_by_architecture(path, &config),
         };
+        let backend = read_backend(path, &ours, kind)?;
         let (pooling, width) = read_pooling(path, ours.pooling, kind)?;
         let (query_prefix, passage_prefix) = read_prefixes(path, name, &ours)?;
         Ok(Self {
             name: name.to_owned(),
-            source,
+            backend,
             tokenizer,
             kind,
             pooling,
@@ -240,8 +273,8 @@ impl ModelFolder {
             kind: self.kind,
             dimension: self.dimension.unwrap_or(0),
             max_tokens: self.max_tokens as u32,
-            pooling: match (self.kind, &self.source) {
-                (ModelKind::Embedding, Source::Graph(_)) => self.pooling.name().to_owned(),
+            pooling: match (self.kind, &self.backend) {
+                (ModelKind::Embedding, BackendConfig::Onnx { .. }) => self.pooling.name().to_owned(),
                 _ => String::new(),
             },
             query_prefix: self.query_prefix.clone(),
@@ -251,9 +284,9 @@ impl ModelFolder {
             problem: None,
             license: self.license.clone(),
             languages: self.languages.clone(),
-            endpoint: match &self.source {
-                Source::Graph(_) => None,
-                Source::Endpoint(endpoint) => {
+            endpoint: match &self.backend {
+                BackendConfig::Onnx { .. } => None,
+                BackendConfig::Endpoint(endpoint) => {
                     Some(format!("{} at {}", endpoint.model, shown_url(&endpoint.url)))
                 }
             },
@@ -262,9 +295,9 @@ impl ModelFolder {
 
     /// The graph's file, if the model has one.
     pub fn graph(&self) -> Option<&Path> {
-        match &self.source {
-            Source::Graph(path) => Some(path),
-            Source::Endpoint(_) => None,
+        match &self.backend {
+            BackendConfig::Onnx { graph } => Some(graph),
+            BackendConfig::Endpoint(_) => None,
         }
     }
 }
@@ -276,37 +309,60 @@ fn shown_url(url: &str) -> &str {
     host.rsplit('@').next().unwrap_or_default()
 }
 
-fn read_source(path: &Path, ours: &RagModel) -> Result<Source, String> {
+fn read_backend(path: &Path, ours: &RagModel, kind: ModelKind) -> Result<BackendConfig, String> {
     if let Some(endpoint) = &ours.endpoint {
-        if ours.kind.as_deref() == Some("reranker") {
-            return Err("rag_model.json: a reranker cannot be behind an endpoint".into());
-        }
-        if ours.dimension.is_none() || ours.max_tokens.is_none() {
-            return Err("rag_model.json: an endpoint needs dimension and max_tokens".into());
-        }
+        check_endpoint(endpoint, ours, kind).map_err(|problem| format!("rag_model.json: {problem}"))?;
         let mut endpoint = endpoint.clone();
         endpoint.api_key_file = endpoint.api_key_file.map(|file| path.join(file));
-        return Ok(Source::Endpoint(endpoint));
+        return Ok(BackendConfig::Endpoint(endpoint));
     }
     let graph = ["model.onnx", "onnx/model.onnx"].iter().map(|file| path.join(file)).find(|p| p.is_file());
-    graph.map(Source::Graph).ok_or_else(|| "the folder has no model.onnx".into())
+    graph.map(|graph| BackendConfig::Onnx { graph }).ok_or_else(|| "the folder has no model.onnx".into())
 }
 
-/// The folder's own tokenizer, or that of the model beside it that `rag_model.json` names.
-fn find_tokenizer(path: &Path, ours: &RagModel) -> Result<PathBuf, String> {
-    let folder = match &ours.tokenizer {
-        None => path.to_owned(),
-        Some(name) if is_plain_name(name) => path.with_file_name(name),
-        Some(name) => return Err(format!("rag_model.json: {:?} is no name of a model", excerpt(name))),
+fn check_endpoint(endpoint: &Endpoint, ours: &RagModel, kind: ModelKind) -> Result<(), &'static str> {
+    let has_limits = match kind {
+        ModelKind::Embedding => ours.dimension.is_some() && ours.max_tokens.is_some(),
+        ModelKind::Reranker => ours.max_tokens.is_some(),
     };
-    let tokenizer = folder.join("tokenizer.json");
-    match (tokenizer.is_file(), &ours.tokenizer) {
-        (true, _) => Ok(tokenizer),
-        (false, None) => Err("the folder has no tokenizer.json".into()),
-        (false, Some(name)) => {
-            Err(format!("rag_model.json: model {:?} has no tokenizer.json", excerpt(name)))
+    match (kind, endpoint.api) {
+        (ModelKind::Embedding, _) if !has_limits => {
+            Err("the endpoint of an embedding model needs dimension and max_tokens")
         }
+        (ModelKind::Reranker, _) if !has_limits => Err("the endpoint of a reranker needs max_tokens"),
+        (ModelKind::Embedding, None | Some(Api::OpenAi)) if endpoint.scores.is_some() => {
+            Err("endpoint.scores is for a reranker")
+        }
+        (ModelKind::Embedding, None | Some(Api::OpenAi)) => Ok(()),
+        (ModelKind::Embedding, Some(_)) => Err("endpoint.api of an embedding model is openai"),
+        (ModelKind::Reranker, Some(Api::OpenAi)) => {
+            Err("endpoint.api of a reranker is cohere, tei or deepinfra")
+        }
+        (ModelKind::Reranker, _) if endpoint.send_dimensions => {
+            Err("endpoint.send_dimensions is for an embedding model")
+        }
+        (ModelKind::Reranker, _) => Ok(()),
     }
+}
+
+/// The folder's own tokenizer, or that of the model that `rag_model.json` names: the one beside it, else the first in
+/// `folders`.
+fn find_tokenizer(path: &Path, ours: &RagModel, folders: &[String]) -> Result<PathBuf, String> {
+    let Some(name) = &ours.tokenizer else {
+        let own = path.join("tokenizer.json");
+        return if own.is_file() { Ok(own) } else { Err("the folder has no tokenizer.json".into()) };
+    };
+    if !is_plain_name(name) {
+        return Err(format!("rag_model.json: {:?} is no name of a model", excerpt(name)));
+    }
+    let elsewhere = folders.iter().map(|folder| Path::new(folder).join(name));
+    std::iter::once(path.with_file_name(name))
+        .chain(elsewhere)
+        .map(|folder| folder.join("tokenizer.json"))
+        .find(|tokenizer| tokenizer.is_file())
+        .ok_or_else(|| {
+            format!("rag_model.json: no folder of models has a model {name:?} with a tokenizer.json")
+        })
 }
 
 /// Whether a name can only mean a folder right inside a models folder.

@@ -26,7 +26,7 @@ impl Folder {
     }
 
     fn read(&self, name: &str) -> Result<ModelFolder, String> {
-        ModelFolder::read(self.0.path(), name)
+        ModelFolder::read(self.0.path(), name, &[])
     }
 }
 
@@ -168,18 +168,58 @@ fn a_model_behind_an_endpoint_needs_no_graph_but_a_tokenizer() {
     let (remote, beside) = (root.path().join("remote"), root.path().join("beside"));
     fs::create_dir_all(&remote).unwrap();
     fs::write(remote.join("rag_model.json"), BEHIND_AN_ENDPOINT).unwrap();
-    let missing = ModelFolder::read(&remote, "remote").unwrap_err();
-    assert!(missing.contains("\"beside\" has no tokenizer.json"), "{missing}");
+    let missing = ModelFolder::read(&remote, "remote", &[]).unwrap_err();
+    assert!(missing.contains("model \"beside\" with a tokenizer.json"), "{missing}");
     fs::create_dir_all(&beside).unwrap();
     fs::write(beside.join("tokenizer.json"), "{}").unwrap();
-    let found = ModelFolder::read(&remote, "remote").unwrap();
+    let found = ModelFolder::read(&remote, "remote", &[]).unwrap();
     assert_eq!((found.dimension, found.max_tokens, found.graph()), (Some(6), 100, None));
     assert_eq!(found.tokenizer, beside.join("tokenizer.json"));
-    let Source::Endpoint(endpoint) = &found.source else { panic!("{:?}", found.source) };
+    let BackendConfig::Endpoint(endpoint) = &found.backend else { panic!("{:?}", found.backend) };
     assert_eq!(endpoint.api_key_file, Some(remote.join("key")));
     let info = found.info();
     assert_eq!(info.endpoint.as_deref(), Some("large at api.example"));
     assert_eq!((info.pooling.as_str(), info.languages.len()), ("", 2));
+}
+
+#[test]
+fn a_reranker_behind_an_endpoint_needs_no_dimension() {
+    let ours = r#"{"kind": "reranker", "max_tokens": 100,
+        "endpoint": {"url": "http://h:1/v1", "model": "m", "api": "deepinfra", "scores": "logit"}}"#;
+    let found = Folder::new(&[("rag_model.json", ours)]).read("m").unwrap();
+    assert_eq!((found.kind, found.dimension, found.max_tokens), (ModelKind::Reranker, Some(0), 100));
+    let BackendConfig::Endpoint(endpoint) = &found.backend else { panic!("{:?}", found.backend) };
+    assert_eq!((endpoint.api, endpoint.scores), (Some(Api::DeepInfra), Some(ScoreScale::Logit)));
+    assert_eq!(found.info().endpoint.as_deref(), Some("m at h:1"));
+}
+
+#[test]
+fn a_tokenizer_is_found_in_any_folder_of_models_and_first_beside_its_user() {
+    let (one, two, three) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folders = [&one, &two, &three].map(|root| root.path().to_str().unwrap().to_owned());
+    let put = |root: &tempfile::TempDir, file: &str, content: &str| {
+        let path = root.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    };
+    let tokenizer = || ModelFolder::find(&folders, "remote").map(|found| found.unwrap().tokenizer);
+    put(&two, "remote/rag_model.json", BEHIND_AN_ENDPOINT);
+    let missing = tokenizer().unwrap_err();
+    assert!(missing.contains("no folder of models has a model \"beside\""), "{missing}");
+    // A folder of that name without a tokenizer does not hide one that has it.
+    put(&one, "beside/config.json", "{}");
+    put(&three, "beside/tokenizer.json", "{}");
+    assert_eq!(tokenizer().unwrap(), three.path().join("beside/tokenizer.json"));
+    put(&one, "beside/tokenizer.json", "{}");
+    assert_eq!(tokenizer().unwrap(), one.path().join("beside/tokenizer.json"));
+    put(&two, "beside/tokenizer.json", "{}");
+    assert_eq!(tokenizer().unwrap(), two.path().join("beside/tokenizer.json"));
+    for name in ["../beside", "/etc", "", ".hidden"] {
+        let ours = BEHIND_AN_ENDPOINT.replace("\"beside\"", &format!("{name:?}"));
+        put(&two, "remote/rag_model.json", &ours);
+        assert!(tokenizer().unwrap_err().contains("is no name of a model"), "{name}");
+    }
 }
 
 #[test]
@@ -188,7 +228,28 @@ fn an_endpoint_without_dimension_or_with_an_unknown_key_is_a_problem() {
         (r#"{"endpoint": {"url": "http://h", "model": "m"}, "max_tokens": 100}"#, "needs dimension"),
         (r#"{"endpoint": {"url": "http://h"}, "dimension": 6, "max_tokens": 100}"#, "missing field `model`"),
         (r#"{"endpoint": {"url": "http://h", "model": "m", "key": "sesame"}}"#, "unknown field `key`"),
-        (r#"{"kind": "reranker", "endpoint": {"url": "http://h", "model": "m"}}"#, "a reranker"),
+        (
+            r#"{"kind": "reranker", "endpoint": {"url": "http://h", "model": "m"}}"#,
+            "a reranker needs max_tokens",
+        ),
+        (
+            r#"{"kind": "reranker", "max_tokens": 100, "endpoint": {"url": "http://h", "model": "m", "api": "openai"}}"#,
+            "of a reranker is cohere, tei or deepinfra",
+        ),
+        (
+            r#"{"kind": "reranker", "max_tokens": 100,
+                "endpoint": {"url": "http://h", "model": "m", "send_dimensions": true}}"#,
+            "send_dimensions is for an embedding model",
+        ),
+        (
+            r#"{"dimension": 6, "max_tokens": 100, "endpoint": {"url": "http://h", "model": "m", "api": "tei"}}"#,
+            "of an embedding model is openai",
+        ),
+        (
+            r#"{"dimension": 6, "max_tokens": 100, "endpoint": {"url": "http://h", "model": "m", "scores": "logit"}}"#,
+            "endpoint.scores is for a reranker",
+        ),
+        (r#"{"endpoint": {"url": "http://h", "model": "m", "api": "bm25"}}"#, "unknown variant `bm25`"),
     ] {
         let folder = Folder::new(&[("rag_model.json", content)]);
         let found = folder.read("m").unwrap_err();

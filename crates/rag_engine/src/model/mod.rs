@@ -8,5 +8,6 @@ pub mod session;
 pub mod tokenizer;
 
 pub use folder::{ModelFolder, Pooling};
+pub(crate) use registry::not_loaded;
 pub use registry::{Model, Registry};
 pub use session::Row;

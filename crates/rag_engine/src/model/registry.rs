@@ -1,9 +1,10 @@
-//! Which models are in memory. Each is loaded once, on first use, by a thread of its own; whoever needs it meanwhile
-//! waits, up to his deadline.
+//! Which models are open. Each is opened once, on first use, by a thread of its own; whoever needs it meanwhile
+//! waits, up to their deadline.
 
-use super::folder::{Endpoint, ModelFolder, Source};
-use super::session::Sessions;
+use super::folder::ModelFolder;
+use super::session::Row;
 use super::tokenizer::Tokenizer;
+use crate::backend::{self, Backend, Conditions, Input};
 use crate::device::Device;
 use crate::failure::{Explain, deadline_passed, failure};
 use crate::log;
@@ -15,14 +16,31 @@ use std::time::{Duration, Instant};
 /// A model that failed to load is tried again after this long.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// A loaded model.
+/// An open model.
 pub struct Model {
     /// What its folder says.
     pub folder: ModelFolder,
     /// Its tokenizer.
     pub tokenizer: Arc<Tokenizer>,
-    /// Its sessions.
-    pub sessions: Sessions,
+    /// What computes it.
+    pub backend: Box<dyn Backend>,
+}
+
+impl Model {
+    /// What the model is for: a vector per text, or a vector of one logit per pair.
+    pub(crate) fn compute(
+        &self,
+        inputs: &[&Input],
+        conditions: &Conditions<'_>,
+    ) -> Result<Vec<Vec<f32>>, Failure> {
+        match self.folder.kind {
+            ModelKind::Embedding => self.backend.embed(inputs, conditions),
+            ModelKind::Reranker => {
+                let scores = self.backend.score(inputs, conditions)?;
+                Ok(scores.into_iter().map(|score| vec![score]).collect())
+            }
+        }
+    }
 }
 
 enum Slot<T> {
@@ -110,19 +128,13 @@ impl Registry {
         )
     }
 
-    /// What is known of each model folder, by name. `check` says what keeps an endpoint from being asked.
-    pub(crate) fn list(&self, check: impl Fn(&Endpoint) -> Result<(), String>) -> Vec<ModelInfo> {
+    /// What is known of each model folder, by name.
+    pub(crate) fn list(&self, allow_remote: bool) -> Vec<ModelInfo> {
         let found = ModelFolder::list(&self.folders);
         let loaded = self.lock();
         let describe = |(name, folder): (String, Result<ModelFolder, String>)| {
             let (mut info, problem) = match folder {
-                Ok(folder) => (
-                    folder.info(),
-                    match &folder.source {
-                        Source::Endpoint(endpoint) => check(endpoint).err(),
-                        Source::Graph(_) => None,
-                    },
-                ),
+                Ok(folder) => (folder.info(), backend::check_unopened(&folder, allow_remote).err()),
                 Err(problem) => (unreadable(&name), Some(problem)),
             };
             info.is_default = match info.kind {
@@ -132,7 +144,7 @@ impl Registry {
             info.problem = problem;
             match loaded.models.get(&name) {
                 Some(Slot::Ready(model)) => {
-                    info.loaded = true;
+                    info.loaded = model.backend.limits().is_local;
                     info.dimension = model.folder.dimension.unwrap_or(info.dimension);
                 }
                 Some(Slot::Failed(failure, _)) => {
@@ -159,15 +171,11 @@ impl Registry {
             }
             let load = move || match registry.model(Some(&name), kind, None) {
                 Ok(model) => {
-                    if let Err(e) = model.sessions.warm_up(registry.threads) {
-                        log::warning(format_args!("model {name}: {e}"));
+                    if let Err(failure) = model.backend.warm_up(registry.threads) {
+                        log::failure(&failure);
                     }
                 }
-                Err(failure) => log::warning(format_args!(
-                    "{}{}",
-                    failure.message,
-                    failure.detail.map(|detail| format!(": {detail}")).unwrap_or_default()
-                )),
+                Err(failure) => log::failure(&failure),
             };
             if let Err(e) = std::thread::Builder::new().name("rag-preload".into()).spawn(load) {
                 log::warning(format_args!("cannot preload models: {e}"));
@@ -214,29 +222,23 @@ impl Registry {
     }
 
     fn load(self: &Arc<Self>, mut folder: ModelFolder) -> Result<Model, Failure> {
-        super::runtime::version().map_err(|reason| {
-            failure(FailureCode::NotLoaded, "ONNX Runtime is not loaded")
-                .detail(reason)
-                .hint("Set rag_ext.onnxruntime_path to libonnxruntime.so, version 1.23 or later.")
-        })?;
         let started = Instant::now();
         let tokenizer = self.tokenizer_of(folder.clone(), None)?.1.clone();
-        let sessions =
-            Sessions::open(&folder, self.device, self.threads).map_err(|e| not_loaded(&folder.name, &e))?;
-        // A first run shows that the model works, and how wide its vectors are.
-        let probe = tokenizer.encode("ready").map_err(|e| not_loaded(&folder.name, &e))?;
-        let results = sessions.run(&[&probe]).map_err(|e| not_loaded(&folder.name, &e))?;
-        if folder.kind == ModelKind::Embedding {
-            folder.dimension = results.first().map(|vector| vector.len() as u32);
+        let backend = backend::open(&folder, self.device, self.threads)?;
+        let limits = backend.limits();
+        if limits.is_local {
+            // A first run shows that the model works, and how wide its vectors are.
+            let row = tokenizer.encode("ready").map_err(|e| not_loaded(&folder.name, &e))?;
+            folder.dimension = try_out(backend.as_ref(), &folder, row)?.or(folder.dimension);
+            let how = if limits.one_by_one { "one row at a time" } else { "in batches" };
+            log::info(format_args!(
+                "model {} loaded on {} in {} ms, runs {how}",
+                folder.name,
+                self.device,
+                started.elapsed().as_millis()
+            ));
         }
-        let how = if sessions.couples_rows() { "one row at a time" } else { "in batches" };
-        log::info(format_args!(
-            "model {} loaded on {} in {} ms, runs {how}",
-            folder.name,
-            self.device,
-            started.elapsed().as_millis()
-        ));
-        Ok(Model { folder, tokenizer, sessions })
+        Ok(Model { folder, tokenizer, backend })
     }
 
     fn slot<T: Send + Sync + 'static>(
@@ -303,7 +305,20 @@ impl Registry {
     }
 }
 
-fn not_loaded(name: &str, problem: &str) -> Failure {
+/// Has a model compute one row; returns the dimension of an embedding model's vector.
+fn try_out(backend: &dyn Backend, folder: &ModelFolder, row: Row) -> Result<Option<u32>, Failure> {
+    let input = Input { row, ..Input::default() };
+    let conditions = Conditions::unlimited();
+    let found = match folder.kind {
+        ModelKind::Embedding => backend
+            .embed(&[&input], &conditions)
+            .map(|vectors| vectors.first().map(|vector| vector.len() as u32)),
+        ModelKind::Reranker => backend.score(&[&input], &conditions).map(|_| None),
+    };
+    found.map_err(|failure| not_loaded(&folder.name, &failure.detail.unwrap_or(failure.message)))
+}
+
+pub(crate) fn not_loaded(name: &str, problem: &str) -> Failure {
     failure(FailureCode::NotLoaded, format!("model \"{name}\" could not be loaded")).detail(problem)
 }
 

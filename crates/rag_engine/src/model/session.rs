@@ -125,9 +125,9 @@ impl Sessions {
     pub fn run(&self, rows: &[&Row]) -> Result<Vec<Vec<f32>>, String> {
         let mut session = self.take()?;
         // A session that panicked is dropped with its thread's unwinding, and another may be opened for it.
-        let place = Place { sessions: self };
+        let guard = OpenGuard { sessions: self };
         let results = self.run_on(&mut session, rows);
-        std::mem::forget(place);
+        std::mem::forget(guard);
         self.put_back(session);
         results
     }
@@ -184,9 +184,9 @@ impl Sessions {
         }
         idle.open += 1;
         drop(idle);
-        let place = Place { sessions: self };
+        let guard = OpenGuard { sessions: self };
         let session = runtime::open(&self.graph, self.device, self.threads_each)?;
-        std::mem::forget(place);
+        std::mem::forget(guard);
         Ok(session)
     }
 
@@ -196,12 +196,12 @@ impl Sessions {
     }
 }
 
-/// An open session's place in the pool, given up when dropped.
-struct Place<'a> {
+/// Counts a session as open until it is dropped: forgotten where the session goes back to the pool.
+struct OpenGuard<'a> {
     sessions: &'a Sessions,
 }
 
-impl Drop for Place<'_> {
+impl Drop for OpenGuard<'_> {
     fn drop(&mut self) {
         self.sessions.idle.lock().unwrap_or_else(PoisonError::into_inner).open -= 1;
         self.sessions.returned.notify_one();

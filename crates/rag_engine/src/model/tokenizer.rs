@@ -15,6 +15,7 @@ pub struct Tokenizer {
     /// The same tokenizer, cutting pairs to the model's limit.
     cutting: tokenizers::Tokenizer,
     special: usize,
+    max_tokens: usize,
 }
 
 impl Tokenizer {
@@ -34,7 +35,7 @@ impl Tokenizer {
         };
         cutting.with_truncation(Some(truncation)).map_err(|e| e.to_string())?;
         let special = whole.encode_fast("", true).map_err(|e| e.to_string())?.len();
-        Ok(Self { whole, cutting, special })
+        Ok(Self { whole, cutting, special, max_tokens })
     }
 
     /// Tokens that surround every single text, such as `[CLS]` and `[SEP]`.
@@ -75,6 +76,32 @@ impl Tokenizer {
     pub fn encode_pair(&self, query: &str, passage: &str) -> Result<Row, String> {
         self.cutting.encode_fast((query, passage), true).map(row).map_err(|e| e.to_string())
     }
+
+    /// Like [`Self::encode_pair`], with the texts as they are after cutting: for a model that is sent text.
+    pub fn cut_pair<'a>(&self, query: &'a str, passage: &'a str) -> Result<CutPair<'a>, String> {
+        let row = self.encode_pair(query, passage)?;
+        if row.ids.len() < self.max_tokens {
+            return Ok(CutPair { query, passage, row });
+        }
+        let encoding = self.cutting.encode((query, passage), true).map_err(|e| e.to_string())?;
+        let kept = |text: &'a str, sequence: usize| {
+            let tokens = encoding.get_sequence_ids().into_iter().zip(encoding.get_offsets());
+            let ends = tokens.filter(|(id, _)| *id == Some(sequence)).map(|(_, (_, end))| *end);
+            &text[..text.floor_char_boundary(ends.max().unwrap_or(0))]
+        };
+        Ok(CutPair { query: kept(query, 0), passage: kept(passage, 1), row })
+    }
+}
+
+/// Which beginnings of a query and a passage are left where they are cut, and their tokens together.
+#[derive(Debug, PartialEq, Eq)]
+pub struct CutPair<'a> {
+    /// The query.
+    pub query: &'a str,
+    /// The passage.
+    pub passage: &'a str,
+    /// Their tokens.
+    pub row: Row,
 }
 
 /// A text in pieces of at most [`PIECE_BYTES`], which together are the text.
@@ -188,6 +215,27 @@ mod tests {
                 assert_eq!(tokenizer.count(&text).unwrap(), offsets.len());
             }
         }
+    }
+
+    #[test]
+    fn a_pair_is_cut_in_the_text_where_its_tokens_are_cut() {
+        let models = std::env::var("RAG_TEST_MODELS").expect("RAG_TEST_MODELS is not set: run `make test`");
+        let file = Path::new(&models).join("ms-marco-MiniLM-L-12-v2/tokenizer.json");
+        let tokenizer = Tokenizer::open(&file, 64).unwrap();
+        let long = "Größe und 東京都 naïve ferry. ".repeat(40);
+        let (short, blank) = ("which port?", "  two words \n");
+        for (query, passage) in [(short, long.as_str()), (&long, short), (&long, &long), (short, blank)] {
+            let cut = tokenizer.cut_pair(query, passage).unwrap();
+            assert_eq!(cut.row, tokenizer.encode_pair(query, passage).unwrap());
+            assert!(query.starts_with(cut.query) && passage.starts_with(cut.passage));
+            // What is left makes the same tokens, so the other side has nothing to cut.
+            assert_eq!(tokenizer.encode_pair(cut.query, cut.passage).unwrap(), cut.row);
+            let whole = tokenizer.whole.encode((cut.query, cut.passage), true).unwrap();
+            assert!(whole.len() <= 64, "{}", whole.len());
+        }
+        let whole = tokenizer.cut_pair(short, blank).unwrap();
+        assert_eq!((whole.query, whole.passage), (short, blank));
+        assert_eq!(tokenizer.cut_pair(short, &long).unwrap().query, short);
     }
 
     #[test]

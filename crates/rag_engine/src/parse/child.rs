@@ -1,6 +1,6 @@
-//! The subcommand `parse`: confine, read one order, answer, end.
+//! The subcommand `parse`: confine, read one request, answer, end.
 
-use super::order::{Answer, Confinement, Order};
+use super::child_message::{ChildReply, ChildRequest, Confinement};
 use super::sandbox;
 use crate::failure::{Explain, failure};
 use crate::process;
@@ -30,21 +30,25 @@ pub fn parse() -> ExitCode {
     // Panics would be written to standard error with words of the document in them.
     std::panic::set_hook(Box::new(|_| {}));
     let answer = match sandbox::confine(&limits) {
-        Ok(in_force) => match read_frame::<Order>(&mut input) {
-            Ok(Order::Parse { content, media_type }) => parse_document(&content, media_type.as_deref()),
-            Ok(Order::SelfTest) => Answer::Tested { in_force, possible: sandbox::try_forbidden_acts() },
+        Ok(in_force) => match read_frame::<ChildRequest>(&mut input) {
+            Ok(ChildRequest::Parse { content, media_type }) => {
+                parse_document(&content, media_type.as_deref())
+            }
+            Ok(ChildRequest::SelfTest) => {
+                ChildReply::Tested { in_force, possible: sandbox::try_forbidden_acts() }
+            }
             Err(FrameError::Io(e)) if e.kind() == io::ErrorKind::OutOfMemory => {
-                Answer::Failed(out_of_memory(&limits))
+                ChildReply::Failed(out_of_memory(&limits))
             }
             Err(_) => return ExitCode::FAILURE,
         },
-        Err(failure) => Answer::Failed(failure),
+        Err(failure) => ChildReply::Failed(failure),
     };
     let mut output = io::stdout().lock();
     let written = match write_frame(&mut output, &answer) {
         Err(FrameError::TooLong(bytes)) => {
             let message = format!("the parser's result has {bytes} bytes, more than {MAX_FRAME_BYTES}");
-            write_frame(&mut output, &Answer::Failed(failure(FailureCode::LimitExceeded, message)))
+            write_frame(&mut output, &ChildReply::Failed(failure(FailureCode::LimitExceeded, message)))
         }
         written => written,
     };
@@ -54,15 +58,15 @@ pub fn parse() -> ExitCode {
     }
 }
 
-fn parse_document(content: &Content, media_type: Option<&str>) -> Answer {
+fn parse_document(content: &Content, media_type: Option<&str>) -> ChildReply {
     let source = match content {
         Content::Text(text) => Source::Text(text),
         Content::Bytes(bytes) => Source::Bytes(bytes),
     };
     match std::panic::catch_unwind(|| rag_parse::parse(source, media_type)) {
-        Ok(Ok(parsed)) => Answer::Parsed(parsed),
-        Ok(Err(error)) => Answer::Failed(failed(error)),
-        Err(_) => Answer::Failed(failure(
+        Ok(Ok(parsed)) => ChildReply::Parsed(parsed),
+        Ok(Err(error)) => ChildReply::Failed(failed(error)),
+        Err(_) => ChildReply::Failed(failure(
             FailureCode::NotParsable,
             "the parser failed on this document with a panic",
         )),

@@ -1,16 +1,16 @@
 //! Untrusted documents: each is parsed in a short-lived, confined child of its own, then cut into chunks here.
 
 mod child;
-mod company;
+mod child_lock;
+mod child_message;
 mod ocr;
-mod order;
 mod permits;
 mod prepare;
 mod sandbox;
 
 pub use child::parse;
-pub(crate) use company::Company;
-pub use ocr::ocr;
+pub(crate) use child_lock::ChildLock;
+pub use ocr::{OcrArguments, ocr};
 pub(crate) use permits::{Permit, Permits};
 pub(crate) use prepare::{Waiter, parse_document, prepare};
 pub(crate) use sandbox::self_test;

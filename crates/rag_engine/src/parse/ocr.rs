@@ -29,16 +29,25 @@ pub(super) fn could_help(failure: &Failure) -> bool {
     failure.hint.as_ref().is_some_and(|hint| hint.contains("rag_ext.ocr_program"))
 }
 
+/// What the program may take, and its path.
+#[derive(Debug, clap::Args)]
+pub struct OcrArguments {
+    /// Address space, in MiB
+    memory_mb: u64,
+    /// CPU time, in seconds
+    seconds: u64,
+    /// The program
+    #[arg(allow_hyphen_values = true)]
+    program: std::ffi::OsString,
+}
+
 /// The subcommand `ocr`: limits itself and becomes the program.
-pub fn ocr(arguments: &[&str]) -> ExitCode {
+pub fn ocr(arguments: &OcrArguments) -> ExitCode {
     process::close_inherited();
-    let [memory_mb, seconds, program] = arguments else { return ExitCode::from(2) };
-    let (Ok(memory_mb), Ok(seconds)) = (memory_mb.parse::<u64>(), seconds.parse::<u64>()) else {
-        return ExitCode::from(2);
-    };
+    let OcrArguments { memory_mb, seconds, program } = arguments;
     let limits = [
-        (Resource::RLIMIT_AS, memory_mb << 20),
-        (Resource::RLIMIT_CPU, seconds),
+        (Resource::RLIMIT_AS, memory_mb.saturating_mul(1 << 20)),
+        (Resource::RLIMIT_CPU, *seconds),
         (Resource::RLIMIT_FSIZE, FILE_BYTES),
         (Resource::RLIMIT_CORE, 0),
     ];

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// How often a waiting request looks whether its client is still there.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// A number of permits, and those who wait for one: next comes whose principal holds the fewest, then whose had his turn
+/// A number of permits, and those who wait for one: next comes whose principal holds the fewest, then whose had a turn
 /// longest ago, then who came first.
 pub(crate) struct Permits {
     count: usize,
@@ -28,7 +28,7 @@ struct State {
     held: HashMap<PrincipalKey, usize>,
     /// In the order in which they came.
     waiting: Vec<(Number, PrincipalKey)>,
-    /// When each principal had his last turn, kept while he holds a permit or somebody waits.
+    /// When each principal had the last turn, kept while it holds a permit or somebody waits.
     turns: HashMap<PrincipalKey, Number>,
     last: Number,
 }
@@ -55,7 +55,7 @@ impl Permits {
         Self { count: count.max(1), has_spare: false, state: Mutex::default(), returned: Condvar::new() }
     }
 
-    /// So many at once, and one more for somebody else where one principal holds all: what he does may take minutes.
+    /// So many at once, and one more for somebody else where one principal holds all: its work may take minutes.
     pub(crate) fn with_spare(count: usize) -> Self {
         Self { has_spare: true, ..Self::new(count) }
     }

@@ -3,10 +3,10 @@
 //! A child is never trusted: its answer is bounded, its positions are checked, and whatever it does instead of
 //! answering ends as a failure of this one document.
 
-use super::Company;
+use super::ChildLock;
 use super::child::{failed, out_of_memory};
+use super::child_message::{ChildReply, ChildRequest, Confinement};
 use super::ocr;
-use super::order::{Answer, Confinement, Order};
 use crate::calls::NoReply;
 use crate::failure::{Explain, deadline_passed, failure, internal};
 use crate::model::Registry;
@@ -29,7 +29,7 @@ const PLAIN_TYPES: [&str; 2] = ["text/plain", "text/markdown"];
 
 /// Who waits for a document.
 pub(crate) struct Waiter<'a> {
-    /// His socket.
+    /// Their socket.
     pub(crate) client: BorrowedFd<'a>,
     /// Until when.
     pub(crate) deadline: Option<Instant>,
@@ -39,7 +39,7 @@ pub(crate) struct Waiter<'a> {
 pub(crate) fn prepare(
     models: &Arc<Registry>,
     limits: &ParseLimits,
-    company: &Company,
+    child_lock: &ChildLock,
     request: Prepare,
     waiter: &Waiter<'_>,
 ) -> Result<PreparedDocument, NoReply> {
@@ -53,7 +53,7 @@ pub(crate) fn prepare(
         special_tokens: tokenizer.special_tokens(),
         passage_prefix_tokens: prefix,
     };
-    let parsed = parse_document(limits, company, content, media_type, waiter)?;
+    let parsed = parse_document(limits, child_lock, content, media_type, waiter)?;
     let request = ChunkRequest {
         title: title.as_deref(),
         language: SentenceLanguage::from_name(language.as_deref().unwrap_or_default()),
@@ -69,7 +69,7 @@ pub(crate) fn prepare(
 /// Parses a document.
 pub(crate) fn parse_document(
     limits: &ParseLimits,
-    company: &Company,
+    child_lock: &ChildLock,
     content: Content,
     media_type: Option<String>,
     waiter: &Waiter<'_>,
@@ -79,7 +79,7 @@ pub(crate) fn parse_document(
         Content::Text(text) if is_plain(media_type.as_deref()) => {
             Ok(rag_parse::parse(Source::Text(text), media_type.as_deref()).map_err(failed)?)
         }
-        _ => parse_in_child(limits, company, content, media_type, waiter),
+        _ => parse_in_child(limits, child_lock, content, media_type, waiter),
     }
 }
 
@@ -100,38 +100,38 @@ fn is_plain(media_type: Option<&str>) -> bool {
 
 fn parse_in_child(
     limits: &ParseLimits,
-    company: &Company,
+    child_lock: &ChildLock,
     content: Content,
     media_type: Option<String>,
     waiter: &Waiter<'_>,
 ) -> Result<ParsedDocument, NoReply> {
     let confinement = Confinement { limits: limits.clone() };
-    let order = Order::Parse { content, media_type };
-    let ask = || ask_child(&confinement, &order, Some(waiter.client), waiter.deadline);
-    let together = company.join(waiter)?;
+    let request = ChildRequest::Parse { content, media_type };
+    let ask = || ask_child(&confinement, &request, Some(waiter.client), waiter.deadline);
+    let shared = child_lock.shared(waiter)?;
     let mut answer = ask();
-    drop(together);
+    drop(shared);
     if matches!(answer, Err(NoAnswer::Killed(_))) {
         // The kernel kills whoever is large when memory runs out: that may have been the others' doing.
-        let _alone = company.be_alone(waiter)?;
+        let _exclusive = child_lock.exclusive(waiter)?;
         answer = ask();
     }
     match answer {
-        Ok(Answer::Parsed(parsed)) => match contradiction(&parsed) {
+        Ok(ChildReply::Parsed(parsed)) => match contradiction(&parsed) {
             None => Ok(parsed),
             Some(what) => Err(failure(FailureCode::NotParsable, "the parser gave an impossible result")
                 .detail(what)
                 .into()),
         },
-        Ok(Answer::Failed(failure)) => match (&limits.ocr, &order) {
-            (Some(program), Order::Parse { content: Content::Bytes(pdf), .. })
+        Ok(ChildReply::Failed(failure)) => match (&limits.ocr, &request) {
+            (Some(program), ChildRequest::Parse { content: Content::Bytes(pdf), .. })
                 if ocr::could_help(&failure) =>
             {
                 ocr::read_scan(program, pdf, limits.max_document_bytes, waiter)
             }
             _ => Err(failure.into()),
         },
-        Ok(Answer::Tested { .. }) => Err(internal("the parser answered another question").into()),
+        Ok(ChildReply::Tested { .. }) => Err(internal("the parser answered another question").into()),
         Err(NoAnswer::Gone) => Err(NoReply::Gone),
         Err(no_answer) => Err(no_answer.into_failure().into()),
     }
@@ -186,16 +186,16 @@ impl NoAnswer {
 /// longer than its CPU time allows.
 pub(super) fn ask_child(
     confinement: &Confinement,
-    order: &Order,
+    request: &ChildRequest,
     client: Option<BorrowedFd<'_>>,
     deadline: Option<Instant>,
-) -> Result<Answer, NoAnswer> {
+) -> Result<ChildReply, NoAnswer> {
     let broken = |what: &str, e: &dyn std::fmt::Display| NoAnswer::Failed(internal(format!("{what}: {e}")));
     let limits = &confinement.limits;
     // Waiting for a core is not the document's fault, so the clock on the wall allows more than the CPU's.
     let patience = Duration::from_secs(30 + 3 * u64::from(limits.cpu_seconds));
     let slowest = Instant::now() + patience;
-    let frames = [encode(confinement), encode(order)];
+    let frames = [encode(confinement), encode(request)];
     let [Ok(first), Ok(second)] = frames else {
         return Err(NoAnswer::Failed(failure(
             FailureCode::LimitExceeded,
@@ -219,7 +219,7 @@ pub(super) fn ask_child(
             complaint
         });
         let answer = &ticket;
-        scope.spawn(move || answer.answer(read_frame::<Answer>(&mut stdout)));
+        scope.spawn(move || answer.answer(read_frame::<ChildReply>(&mut stdout)));
         let until = deadline.map_or(slowest, |deadline| deadline.min(slowest));
         let waited = ticket.wait(client, Some(until));
         let status = child.end(matches!(waited, Waited::Answered(Err(_))));

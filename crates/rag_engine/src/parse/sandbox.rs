@@ -3,7 +3,7 @@
 //! After that it can read its standard input, compute, and write its standard output; nothing else. What the kernel
 //! does not offer is left out under `auto`, and ends the child under `require`.
 
-use super::order::{Answer, Confinement, Order};
+use super::child_message::{ChildReply, ChildRequest, Confinement};
 use super::prepare::ask_child;
 use crate::failure::{Explain, failure};
 use crate::process;
@@ -151,7 +151,8 @@ pub(super) fn try_forbidden_acts() -> Vec<String> {
         ("open", &|| std::fs::File::open("/proc/self/status").is_ok() || std::fs::File::open("/").is_ok()),
         ("write", &|| std::fs::File::options().write(true).open("/dev/null").is_ok()),
         ("socket", &|| std::net::UdpSocket::bind("127.0.0.1:0").is_ok()),
-        ("exec", &|| std::process::Command::new("/proc/self/exe").arg("--version").status().is_ok()),
+        // Without arguments it writes to standard error alone; standard output is for the child's answer.
+        ("exec", &|| std::process::Command::new("/proc/self/exe").status().is_ok()),
         ("kill", &|| nix::sys::signal::kill(parent, None).is_ok()),
     ];
     acts.iter().filter(|(_, act)| act()).map(|(name, _)| (*name).to_owned()).collect()
@@ -161,14 +162,14 @@ pub(super) fn try_forbidden_acts() -> Vec<String> {
 pub(crate) fn self_test(limits: &ParseLimits) -> Result<String, Failure> {
     let confinement = Confinement { limits: limits.clone() };
     let deadline = Instant::now() + Duration::from_secs(60);
-    let answer = ask_child(&confinement, &Order::SelfTest, None, Some(deadline));
+    let answer = ask_child(&confinement, &ChildRequest::SelfTest, None, Some(deadline));
     match answer.map_err(|e| e.into_failure())? {
-        Answer::Tested { in_force, possible } if possible.is_empty() => Ok(in_force.join(", ")),
-        Answer::Tested { in_force, possible } => {
+        ChildReply::Tested { in_force, possible } if possible.is_empty() => Ok(in_force.join(", ")),
+        ChildReply::Tested { in_force, possible } => {
             Ok(format!("{} (not prevented: {})", in_force.join(", "), possible.join(", ")))
         }
-        Answer::Failed(failure) => Err(failure),
-        Answer::Parsed(_) => Err(crate::failure::internal("the self-test answered with a document")),
+        ChildReply::Failed(failure) => Err(failure),
+        ChildReply::Parsed(_) => Err(crate::failure::internal("the self-test answered with a document")),
     }
 }
 

@@ -6,7 +6,7 @@ use rag_wire::{Call, ChatEndpoint, Failure, FailureCode, Reply};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-const GOOD: &str = r#"{"model":"tiny","choices":[{"message":{"role":"assistant","content":"Forty-two."}}],"usage":{"prompt_tokens":9,"completion_tokens":3}}"#;
+pub(crate) const GOOD: &str = r#"{"model":"tiny","choices":[{"message":{"role":"assistant","content":"Forty-two."}}],"usage":{"prompt_tokens":9,"completion_tokens":3}}"#;
 
 struct Endpoint(Server);
 

@@ -6,7 +6,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod chat;
+mod conformance;
 mod embed;
+mod fake;
 mod http;
 mod life;
 mod load;
@@ -15,6 +17,7 @@ mod prepare;
 mod protocol;
 mod pull;
 mod remote;
+mod remote_rerank;
 mod rerank;
 mod running;
 mod synthetic;

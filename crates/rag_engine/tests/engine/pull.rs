@@ -107,16 +107,37 @@ fn what_cannot_be_ordered_is_said_with_the_usage() {
     let folder = tempfile::tempdir().unwrap();
     for (more, words) in [
         (&["--as", "../up"][..], "cannot be the name"),
-        (&["--kind", "poem"], "embedding or reranker"),
-        (&["--sise", "1"], "unknown option --sise"),
-        (&["--graph"], "--graph needs a value"),
+        (&["--kind", "poem"], "[possible values: embedding, reranker]"),
+        (&["--sise", "1"], "unexpected argument '--sise'"),
+        (&["--graph"], "a value is required for '--graph <FILE>'"),
+        (&["another/model"], "unexpected argument 'another/model'"),
     ] {
         let refused = pull(&hub, folder.path(), more);
         let said = String::from_utf8(refused.stderr).unwrap();
         assert!(
-            refused.status.code() == Some(2) && said.contains(words) && said.contains("usage:"),
+            refused.status.code() == Some(2) && said.contains(words) && said.contains("--help"),
             "{said}"
         );
+    }
+    let rag_engine = |arguments: &[&str]| {
+        let ran =
+            Command::new(env!("CARGO_BIN_EXE_rag-engine")).args(arguments).env_clear().output().unwrap();
+        (ran.status.code(), String::from_utf8([ran.stdout, ran.stderr].concat()).unwrap())
+    };
+    for (arguments, status, words) in [
+        (&["pull", "acme/tiny"][..], 2, "--into <FOLDER>"),
+        (&["pull", "--into", "x"], 2, "<REPOSITORY>"),
+        (&["pull", "acme/t i n y", "--into", "x"], 1, "cannot be the name"),
+        (&["pull", "--help"], 0, "$HF_ENDPOINT"),
+        (&[], 2, "Usage: rag-engine"),
+        (&["serf"], 2, "a similar subcommand exists: 'serve'"),
+        (&["parse", "file.pdf"], 2, "unexpected argument 'file.pdf'"),
+        (&["ocr", "64", "soon", "/bin/true"], 2, "invalid value 'soon'"),
+        (&["ocr", "64", "1"], 2, "<PROGRAM>"),
+        (&["--version"], 0, env!("CARGO_PKG_VERSION")),
+    ] {
+        let (found, said) = rag_engine(arguments);
+        assert!(found == Some(status) && said.contains(words), "{arguments:?}: {found:?} {said}");
     }
     let missing = pull(&hub, folder.path(), &["--graph", "onnx/other.onnx"]);
     assert!(String::from_utf8(missing.stderr).unwrap().contains("has no file onnx/other.onnx"));

@@ -17,7 +17,7 @@ fn inputs(request: &Request) -> Vec<String> {
 }
 
 /// As an endpoint answers, in an order of its own.
-fn embeddings(request: &Request) -> Vec<u8> {
+pub(crate) fn embeddings(request: &Request) -> Vec<u8> {
     let inputs = inputs(request);
     let item = |(index, text): (usize, &String)| json!({ "index": index, "embedding": numbers(text) });
     let data: Vec<Value> = inputs.iter().enumerate().rev().map(item).collect();
@@ -25,7 +25,7 @@ fn embeddings(request: &Request) -> Vec<u8> {
 }
 
 /// Settings with a model "remote" that is behind this server.
-fn behind(server: &Server, folder: &tempfile::TempDir, more: Value) -> Settings {
+pub(crate) fn behind(server: &Server, folder: &tempfile::TempDir, more: Value) -> Settings {
     let model = folder.path().join("models/remote");
     std::fs::create_dir_all(&model).unwrap();
     std::fs::write(model.join("key"), "sesame-key\n").unwrap();

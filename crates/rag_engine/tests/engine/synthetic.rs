@@ -78,14 +78,14 @@ fn value(name: &str, element: u64, dimensions: &[&str]) -> Message {
 }
 
 /// What differs between the shapes.
-struct Shape {
+pub(crate) struct Shape {
     integers: u64,
     result: u64,
     finished: bool,
     inputs: &'static [&'static str],
 }
 
-const XLM_R: Shape =
+pub(crate) const XLM_R: Shape =
     Shape { integers: INT64, result: FLOAT, finished: false, inputs: &["input_ids", "attention_mask"] };
 
 /// A graph whose vector for a token is (id × weight, mask); the weight stands in `model.onnx_data`.
@@ -130,7 +130,7 @@ fn graph(shape: &Shape) -> Vec<u8> {
 }
 
 /// A folder of models with one model in it, `tiny`, tokenized like the small ones.
-fn models(shape: &Shape, config: &str) -> TempDir {
+pub(crate) fn models(shape: &Shape, config: &str) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("tiny");
     std::fs::create_dir(&folder).unwrap();
@@ -142,7 +142,7 @@ fn models(shape: &Shape, config: &str) -> TempDir {
     root
 }
 
-const CONFIG: &str =
+pub(crate) const CONFIG: &str =
     r#"{"model_type":"xlm-roberta","hidden_size":2,"max_position_embeddings":66,"pad_token_id":1}"#;
 
 fn engine(models: &TempDir) -> Engine {

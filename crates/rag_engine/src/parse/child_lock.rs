@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 /// How often a waiting request looks whether its client is still there.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Those who parse at this moment. A second try alone is how a document gets along that was killed for want of
-/// memory which others had taken.
+/// A lock that parse children share, or that one has for itself. A second try alone is how a document gets along that
+/// was killed for want of memory which others had taken.
 #[derive(Default)]
-pub(crate) struct Company {
+pub(crate) struct ChildLock {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -21,34 +21,34 @@ pub(crate) struct Company {
 #[derive(Default)]
 struct State {
     running: usize,
-    /// Those who want to be alone, or are: nobody joins meanwhile.
-    lonely: usize,
+    /// Those who have the lock for themselves, or wait for that: nobody shares it meanwhile.
+    exclusive: usize,
 }
 
-/// A place among those who parse, given back when dropped.
-pub(crate) struct Place<'a> {
-    company: &'a Company,
-    is_alone: bool,
+/// The lock, held by one child and given back when dropped.
+pub(crate) struct ChildLockGuard<'a> {
+    lock: &'a ChildLock,
+    is_exclusive: bool,
 }
 
-impl Company {
-    /// Joins the others, once nobody wants to be alone.
-    pub(crate) fn join(&self, waiter: &Waiter<'_>) -> Result<Place<'_>, NoReply> {
-        let mut state = self.wait_while(self.lock(), waiter, |state| state.lonely > 0)?;
+impl ChildLock {
+    /// Shares the lock, once nobody wants it for themselves.
+    pub(crate) fn shared(&self, waiter: &Waiter<'_>) -> Result<ChildLockGuard<'_>, NoReply> {
+        let mut state = self.wait_while(self.lock(), waiter, |state| state.exclusive > 0)?;
         state.running += 1;
-        Ok(Place { company: self, is_alone: false })
+        Ok(ChildLockGuard { lock: self, is_exclusive: false })
     }
 
-    /// Waits until all the others have ended, and lets nobody join.
-    pub(crate) fn be_alone(&self, waiter: &Waiter<'_>) -> Result<Place<'_>, NoReply> {
-        self.lock().lonely += 1;
+    /// Waits until all the others have ended, and keeps everybody else out.
+    pub(crate) fn exclusive(&self, waiter: &Waiter<'_>) -> Result<ChildLockGuard<'_>, NoReply> {
+        self.lock().exclusive += 1;
         match self.wait_while(self.lock(), waiter, |state| state.running > 0) {
             Ok(mut state) => {
                 state.running += 1;
-                Ok(Place { company: self, is_alone: true })
+                Ok(ChildLockGuard { lock: self, is_exclusive: true })
             }
             Err(no_reply) => {
-                self.lock().lonely -= 1;
+                self.lock().exclusive -= 1;
                 self.changed.notify_all();
                 Err(no_reply)
             }
@@ -78,13 +78,13 @@ impl Company {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for ChildLockGuard<'_> {
     fn drop(&mut self) {
-        let mut state = self.company.lock();
+        let mut state = self.lock.lock();
         state.running -= 1;
-        state.lonely -= usize::from(self.is_alone);
+        state.exclusive -= usize::from(self.is_exclusive);
         drop(state);
-        self.company.changed.notify_all();
+        self.lock.changed.notify_all();
     }
 }
 
@@ -96,18 +96,18 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn one_that_wants_to_be_alone_waits_for_the_others_and_lets_none_join() {
-        let company = Company::default();
+    fn one_that_wants_the_lock_alone_waits_for_the_others_and_keeps_them_out() {
+        let lock = ChildLock::default();
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let patient = Waiter { client: ours.as_fd(), deadline: None };
         let hurried = Waiter { client: ours.as_fd(), deadline: Some(Instant::now()) };
-        let together = [company.join(&patient).ok().unwrap(), company.join(&patient).ok().unwrap()];
-        assert!(company.be_alone(&hurried).is_err(), "two are there");
-        assert!(company.join(&hurried).is_ok(), "who gave up keeps nobody away");
-        drop(together);
-        let alone = company.be_alone(&patient).ok().unwrap();
-        assert!(company.join(&hurried).is_err() && company.be_alone(&hurried).is_err());
+        let shared = [lock.shared(&patient).ok().unwrap(), lock.shared(&patient).ok().unwrap()];
+        assert!(lock.exclusive(&hurried).is_err(), "two are there");
+        assert!(lock.shared(&hurried).is_ok(), "who gave up keeps nobody away");
+        drop(shared);
+        let alone = lock.exclusive(&patient).ok().unwrap();
+        assert!(lock.shared(&hurried).is_err() && lock.exclusive(&hurried).is_err());
         drop(alone);
-        assert!(company.join(&hurried).is_ok());
+        assert!(lock.shared(&hurried).is_ok());
     }
 }

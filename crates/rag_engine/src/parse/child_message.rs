@@ -13,7 +13,7 @@ pub(super) struct Confinement {
 
 /// Second frame: what to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum Order {
+pub(super) enum ChildRequest {
     /// Parse a document.
     Parse {
         /// The document.
@@ -27,7 +27,7 @@ pub(super) enum Order {
 
 /// The child's answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum Answer {
+pub(super) enum ChildReply {
     /// The document.
     Parsed(ParsedDocument),
     /// Why there is none.

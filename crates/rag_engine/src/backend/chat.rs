@@ -1,11 +1,12 @@
 //! Chat endpoints: what is asked of `POST /chat/completions`, and what is made of the answer.
 
-use crate::endpoint::{self, CHAT, Said, Target, Terms};
+use super::{Backend, Conditions, Limits};
+use crate::endpoint::{self, CHAT, EndpointResponse, Target, Terms};
 use crate::failure::{Explain, failure};
 use rag_wire::{Chat, ChatEndpoint, Completion, Failure, FailureCode, Settings};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Most bytes of an answer.
 const MAX_ANSWER_BYTES: u64 = 1 << 20;
@@ -13,42 +14,62 @@ const MAX_ANSWER_BYTES: u64 = 1 << 20;
 /// Whether a chat endpoint is configured and allowed, in words. Asks no name server.
 pub(crate) fn summary(settings: &Settings) -> Result<String, String> {
     let endpoint = settings.chat.as_ref().ok_or("no chat endpoint is configured")?;
+    let target = check(endpoint, settings.allow_remote)?;
+    Ok(format!("{} at {}", endpoint.model, target.shown()))
+}
+
+fn check(endpoint: &ChatEndpoint, allow_remote: bool) -> Result<Target, String> {
     let in_words = |failure: Failure| match failure.detail {
         Some(detail) => format!("{}: {detail}", failure.message),
         None => failure.message,
     };
     let target = Target::read(&CHAT, &endpoint.url).map_err(in_words)?;
-    target.expect_allowed(settings.allow_remote).map_err(in_words)?;
-    Ok(format!("{} at {}", endpoint.model, target.shown()))
+    target.expect_allowed(allow_remote).map_err(in_words)?;
+    Ok(target)
 }
 
-/// Asks the endpoint. `withdrawn` says that nobody waits any more.
-pub(crate) fn complete(
-    endpoint: &ChatEndpoint,
-    allow_remote: bool,
-    request: &Chat,
-    deadline: Option<Instant>,
-    withdrawn: &dyn Fn() -> bool,
-) -> Result<Completion, Failure> {
-    let target = Target::read(&CHAT, &endpoint.url)?;
-    let terms = Terms {
-        api_key: endpoint.api_key.as_deref(),
-        timeout: Duration::from_millis(endpoint.timeout_ms.max(1).into()),
-        retries: endpoint.retries,
-        max_answer_bytes: MAX_ANSWER_BYTES,
-        allow_remote,
-        deadline,
-        withdrawn,
-    };
-    let mut body = body(endpoint, request)?;
-    loop {
-        match endpoint::post(&target, &terms, &body)? {
-            Said::Body(bytes) => return completion(&target, &bytes),
-            // Not every server knows JSON schemas; the answer is checked by whoever asked anyway.
-            Said::Refused(400 | 422) if body.get("response_format").is_some() => {
-                body.as_object_mut().map(|fields| fields.remove("response_format"));
+/// The chat model at an endpoint.
+pub struct ChatBackend {
+    endpoint: ChatEndpoint,
+}
+
+impl ChatBackend {
+    /// A model at this endpoint. It is not asked yet.
+    pub fn new(endpoint: ChatEndpoint) -> Self {
+        Self { endpoint }
+    }
+}
+
+impl Backend for ChatBackend {
+    /// Nothing counts a conversation's tokens on this side.
+    fn limits(&self) -> Limits {
+        Limits { max_tokens: usize::MAX, is_local: false, one_by_one: true }
+    }
+
+    fn health(&self, allow_remote: bool) -> Result<(), String> {
+        check(&self.endpoint, allow_remote).map(drop)
+    }
+
+    fn generate(&self, request: &Chat, conditions: &Conditions<'_>) -> Result<Completion, Failure> {
+        let endpoint = &self.endpoint;
+        let target = Target::read(&CHAT, &endpoint.url)?;
+        let terms = Terms {
+            api_key: endpoint.api_key.as_deref(),
+            timeout: Duration::from_millis(endpoint.timeout_ms.max(1).into()),
+            retries: endpoint.retries,
+            max_answer_bytes: MAX_ANSWER_BYTES,
+            conditions,
+        };
+        let mut body = body(endpoint, request)?;
+        loop {
+            match endpoint::post(&target, &["chat", "completions"], &terms, &body)? {
+                EndpointResponse::Body(bytes) => return completion(&target, &bytes),
+                // Not every server knows JSON schemas; the answer is checked by whoever asked anyway.
+                EndpointResponse::Refused(400 | 422) if body.get("response_format").is_some() => {
+                    body.as_object_mut().map(|fields| fields.remove("response_format"));
+                }
+                EndpointResponse::Refused(status) => return Err(endpoint::status_failure(&target, status)),
             }
-            Said::Refused(status) => return Err(endpoint::status_failure(&target, status)),
         }
     }
 }

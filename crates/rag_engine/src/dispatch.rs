@@ -1,0 +1,96 @@
+//! Where a model's inputs are computed: in the scheduler's queue for a backend on this machine, in a thread of their
+//! own, which mostly waits, for one elsewhere. The calling thread watches its client meanwhile.
+
+use crate::backend::{Conditions, Input};
+use crate::calls::{Caller, NoReply};
+use crate::endpoint::RequestPermit;
+use crate::engine::Engine;
+use crate::failure::{Explain, deadline_passed, failure, internal};
+use crate::model::Model;
+use crate::scheduler::Job;
+use crate::ticket::{Ticket, Waited};
+use rag_wire::{Failure, FailureCode, Lane};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// A vector or a vector of one logit per input, in their order. Where `reproducible`, each input runs alone.
+pub(crate) fn compute(
+    engine: &Arc<Engine>,
+    caller: &Caller<'_>,
+    model: &Arc<Model>,
+    reproducible: bool,
+    inputs: Vec<Input>,
+) -> Result<Vec<Vec<f32>>, NoReply> {
+    if model.backend.limits().is_local {
+        return compute_in_queue(engine, caller, model, reproducible, inputs);
+    }
+    let rows = inputs.len() as u64;
+    let tokens = inputs.iter().map(|input| u64::from(input.row.tokens())).sum();
+    let asked = model.clone();
+    let results = ask_elsewhere(engine, caller, move |conditions| {
+        asked.compute(&inputs.iter().collect::<Vec<_>>(), conditions)
+    })?;
+    engine.counters.count(model.folder.kind, rows, tokens);
+    Ok(results)
+}
+
+fn compute_in_queue(
+    engine: &Engine,
+    caller: &Caller<'_>,
+    model: &Arc<Model>,
+    reproducible: bool,
+    inputs: Vec<Input>,
+) -> Result<Vec<Vec<f32>>, NoReply> {
+    refuse_bulk_when_short(engine, caller)?;
+    let ticket = Arc::new(Ticket::new().map_err(|e| internal(format!("cannot wait for the model: {e}")))?);
+    engine.scheduler.submit(Job {
+        lane: caller.lane,
+        principal: caller.principal,
+        model: model.clone(),
+        reproducible,
+        deadline: caller.deadline,
+        inputs,
+        ticket: ticket.clone(),
+    })?;
+    wait(&ticket, caller)
+}
+
+/// Has a thread of its own ask a backend elsewhere.
+pub(crate) fn ask_elsewhere<T: Send + 'static>(
+    engine: &Arc<Engine>,
+    caller: &Caller<'_>,
+    ask: impl FnOnce(&Conditions<'_>) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, NoReply> {
+    let ticket = Arc::new(Ticket::new().map_err(|e| internal(format!("cannot wait for the endpoint: {e}")))?);
+    let permit = RequestPermit::take(engine)?;
+    let (asked, deadline, allow_remote) = (ticket.clone(), caller.deadline, engine.settings().allow_remote);
+    let run = move || {
+        let _permit = permit;
+        let is_withdrawn = || asked.is_withdrawn();
+        let conditions = Conditions { deadline, is_withdrawn: &is_withdrawn, allow_remote };
+        let answer = catch_unwind(AssertUnwindSafe(|| ask(&conditions)));
+        asked.answer(answer.unwrap_or_else(|_| Err(internal("asking the endpoint failed with a panic"))));
+    };
+    std::thread::Builder::new()
+        .name("rag-endpoint".into())
+        .spawn(run)
+        .map_err(|e| internal(format!("cannot start a thread: {e}")))?;
+    wait(&ticket, caller)
+}
+
+fn wait<T>(ticket: &Ticket<Result<T, Failure>>, caller: &Caller<'_>) -> Result<T, NoReply> {
+    match ticket.wait(Some(caller.client), caller.deadline) {
+        Waited::Answered(answer) => Ok(answer?),
+        Waited::Late => Err(deadline_passed().into()),
+        Waited::Gone => Err(NoReply::Gone),
+    }
+}
+
+/// Refuses bulk work on this machine while memory is short.
+pub(crate) fn refuse_bulk_when_short(engine: &Engine, caller: &Caller<'_>) -> Result<(), Failure> {
+    if caller.lane == Lane::Interactive || !engine.is_short_of_memory() {
+        return Ok(());
+    }
+    let message = "the engine is short of memory and takes no bulk work now";
+    Err(failure(FailureCode::QueueFull, message).hint("Raise rag_ext.engine_memory_limit."))
+}
