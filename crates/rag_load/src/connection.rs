@@ -1,6 +1,6 @@
 //! The connection, found as psql finds it, and the few things that are asked of the server.
 
-use crate::Trouble;
+use crate::LoadError;
 use crate::arguments::Arguments;
 use crate::password::{self, Wanted};
 use crate::tls::Wishes;
@@ -20,7 +20,7 @@ pub(crate) struct Address {
 
 impl Address {
     /// From the command line and, for what it leaves open, from the environment.
-    pub(crate) fn find(arguments: &Arguments) -> Result<Self, Trouble> {
+    pub(crate) fn find(arguments: &Arguments) -> Result<Self, LoadError> {
         let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let database = arguments.database.as_deref().unwrap_or_default();
         // As with psql, a connection string may stand where a name is asked for.
@@ -29,9 +29,9 @@ impl Address {
             && !database.starts_with("postgresql://");
         let (wishes, dsn) = Wishes::take_from(if is_name { "" } else { database })?;
         let mut config: Config =
-            dsn.parse().map_err(|error| Trouble::new(format!("-d: {}", reason(&error))))?;
+            dsn.parse().map_err(|error| LoadError::new(format!("-d: {}", reason(&error))))?;
         if config.get_ssl_mode() != SslMode::Prefer {
-            return Err(Trouble::new("-d: sslmode stands where it is not understood"));
+            return Err(LoadError::new("-d: sslmode stands where it is not understood"));
         }
         if is_name && !database.is_empty() {
             config.dbname(database);
@@ -52,7 +52,7 @@ impl Address {
         {
             for address in addresses.split(',') {
                 let address = address.parse();
-                config.hostaddr(address.map_err(|_| Trouble::new("PGHOSTADDR is no list of addresses"))?);
+                config.hostaddr(address.map_err(|_| LoadError::new("PGHOSTADDR is no list of addresses"))?);
             }
         }
         if config.get_hosts().is_empty() {
@@ -72,12 +72,12 @@ impl Address {
             && let Some(port) = env("PGPORT")
         {
             let port =
-                port.parse().map_err(|_| Trouble::new(format!("PGPORT is {port}, which is no port")))?;
+                port.parse().map_err(|_| LoadError::new(format!("PGPORT is {port}, which is no port")))?;
             config.port(port);
         }
         if config.get_user().is_none() {
             let user = env("PGUSER").or_else(|| env("USER")).or_else(|| env("LOGNAME"));
-            config.user(&user.ok_or_else(|| Trouble::new("no user: give -U or PGUSER"))?);
+            config.user(&user.ok_or_else(|| LoadError::new("no user: give -U or PGUSER"))?);
         }
         let user = config.get_user().unwrap_or_default().to_owned();
         if config.get_dbname().is_none() {
@@ -129,14 +129,14 @@ impl Address {
     }
 
     /// Opens a connection.
-    pub(crate) fn connect(&self) -> Result<Session, Trouble> {
+    pub(crate) fn connect(&self) -> Result<Session, LoadError> {
         let connected = match &self.encryption {
             Some(connector) => self.config.connect(connector.clone()),
             None => self.config.connect(NoTls),
         };
         match connected {
             Ok(client) => Ok(Session { client }),
-            Err(error) => Err(Trouble::new(format!("cannot connect: {}", reason(&error)))),
+            Err(error) => Err(LoadError::new(format!("cannot connect: {}", reason(&error)))),
         }
     }
 }
@@ -175,26 +175,26 @@ pub(crate) enum Failure {
 
 impl Session {
     /// Whether rag_ext is there and the collection may be written to; the most bytes that a document may have.
-    pub(crate) fn check(&mut self, collection: &str) -> Result<u64, Trouble> {
-        let trouble =
-            |what: &str, error: &postgres::Error| Trouble::new(format!("{what}: {}", reason(error)));
+    pub(crate) fn check(&mut self, collection: &str) -> Result<u64, LoadError> {
+        let failed =
+            |what: &str, error: &postgres::Error| LoadError::new(format!("{what}: {}", reason(error)));
         let installed = self
             .client
             .query_opt("SELECT 1 FROM pg_catalog.pg_extension WHERE extname = 'rag_ext'", &[])
-            .map_err(|error| trouble("cannot look for rag_ext", &error))?;
+            .map_err(|error| failed("cannot look for rag_ext", &error))?;
         if installed.is_none() {
-            return Err(Trouble::new("this database has no rag_ext: CREATE EXTENSION rag_ext CASCADE"));
+            return Err(LoadError::new("this database has no rag_ext: CREATE EXTENSION rag_ext CASCADE"));
         }
         let limit =
             "SELECT pg_catalog.pg_size_bytes(pg_catalog.current_setting('rag_ext.max_document_size'))";
         let limit = self
             .client
             .query_one(limit, &[])
-            .map_err(|error| trouble("cannot read the server's limit", &error))?;
+            .map_err(|error| failed("cannot read the server's limit", &error))?;
         // Says 42704 for a collection that is not there, and 42501 for a role that may not use rag_ext.
         self.client
             .query("SELECT rag_wait($1, '0 s')", &[&collection])
-            .map_err(|error| trouble("collection", &error))?;
+            .map_err(|error| failed("collection", &error))?;
         Ok(u64::try_from(limit.get::<_, i64>(0)).unwrap_or(0))
     }
 

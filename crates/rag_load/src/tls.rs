@@ -1,7 +1,7 @@
 //! Encryption of the connection, asked for as libpq is asked: `sslmode`, `sslrootcert`, `sslcert` and `sslkey` in the
 //! connection string, or `PGSSLMODE` and so on.
 
-use crate::Trouble;
+use crate::LoadError;
 use percent_encoding::percent_decode_str;
 use postgres::config::SslMode;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -31,14 +31,14 @@ pub(crate) struct Wishes {
 
 impl Wishes {
     /// Takes them out of a connection string, whose rest is for others.
-    pub(crate) fn take_from(dsn: &str) -> Result<(Self, String), Trouble> {
+    pub(crate) fn take_from(dsn: &str) -> Result<(Self, String), LoadError> {
         let mut wishes = Self::default();
         let is_url = dsn.starts_with("postgres://") || dsn.starts_with("postgresql://");
         let rest = if is_url { wishes.take_from_url(dsn)? } else { wishes.take_from_pairs(dsn) };
         Ok((wishes, rest))
     }
 
-    fn take_from_url(&mut self, url: &str) -> Result<String, Trouble> {
+    fn take_from_url(&mut self, url: &str) -> Result<String, LoadError> {
         // A password may have a question mark in it.
         let authority = url.find("://").map_or(0, |at| at + 3);
         let credentials =
@@ -51,7 +51,7 @@ impl Wishes {
             match self.place(&percent_decode_str(name).decode_utf8_lossy()) {
                 Some(place) => {
                     let value = percent_decode_str(value).decode_utf8();
-                    let value = value.map_err(|_| Trouble::new(format!("--dsn: {name} is not UTF-8")))?;
+                    let value = value.map_err(|_| LoadError::new(format!("--dsn: {name} is not UTF-8")))?;
                     *place = Some(value.into_owned());
                 }
                 None => others.push(pair),
@@ -108,13 +108,13 @@ impl Wishes {
 
     /// What the connection string leaves open is asked of the environment. What makes libpq stricter, and is not offered
     /// here, is refused.
-    pub(crate) fn or_environment(mut self, env: impl Fn(&str) -> Option<String>) -> Result<Self, Trouble> {
+    pub(crate) fn or_environment(mut self, env: impl Fn(&str) -> Option<String>) -> Result<Self, LoadError> {
         let is_stricter = |name: &&&str| match env(name) {
             Some(version) if **name == "PGSSLMINPROTOCOLVERSION" => version == "TLSv1.3",
             value => value.is_some(),
         };
         if let Some(name) = STRICTER.iter().find(is_stricter) {
-            return Err(Trouble::new(format!("{name} is set, which rag-load cannot hold to")));
+            return Err(LoadError::new(format!("{name} is set, which rag-load cannot hold to")));
         }
         self.mode = self.mode.or_else(|| env("PGSSLMODE"));
         self.root_certificate = self.root_certificate.or_else(|| env("PGSSLROOTCERT"));
@@ -124,7 +124,7 @@ impl Wishes {
     }
 
     /// How to connect, and with what.
-    pub(crate) fn fulfil(&self) -> Result<(SslMode, MakeRustlsConnect), Trouble> {
+    pub(crate) fn fulfil(&self) -> Result<(SslMode, MakeRustlsConnect), LoadError> {
         let from_system = self.root_certificate.as_deref() == Some("system");
         let usual = if from_system { "verify-full" } else { "prefer" };
         let mode = self.mode.as_deref().unwrap_or(usual);
@@ -136,13 +136,13 @@ impl Wishes {
             "verify-ca" => (SslMode::Require, Check::Authority),
             "verify-full" => (SslMode::Require, Check::AuthorityAndName),
             _ => {
-                return Err(Trouble::new(format!(
+                return Err(LoadError::new(format!(
                     "sslmode is {mode}: it can be disable, allow, prefer, require, verify-ca or verify-full"
                 )));
             }
         };
         if from_system && check != Check::AuthorityAndName {
-            return Err(Trouble::new(format!(
+            return Err(LoadError::new(format!(
                 "sslmode is {mode}: with sslrootcert=system it must be verify-full"
             )));
         }
@@ -152,7 +152,7 @@ impl Wishes {
             check = Check::Authority;
         }
         if check != Check::Nothing && roots.is_none() {
-            return Err(Trouble::new(format!(
+            return Err(LoadError::new(format!(
                 "sslmode is {mode}, and there is no root certificate: give sslrootcert=FILE or sslrootcert=system"
             )));
         }
@@ -160,30 +160,30 @@ impl Wishes {
         let verifier = Verifier::new(check, roots.unwrap_or_default(), &provider)?;
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|error| Trouble::new(error.to_string()))?
+            .map_err(|error| LoadError::new(error.to_string()))?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier));
         let config = match (&self.certificate, &self.key) {
             (None, None) => config.with_no_client_auth(),
             (Some(certificate), Some(key)) => {
                 let key = PrivateKeyDer::from_pem_file(key)
-                    .map_err(|error| Trouble::new(format!("sslkey {key}: {error}")))?;
+                    .map_err(|error| LoadError::new(format!("sslkey {key}: {error}")))?;
                 config
                     .with_client_auth_cert(certificates(Path::new(certificate))?, key)
-                    .map_err(|error| Trouble::new(format!("sslcert {certificate}: {error}")))?
+                    .map_err(|error| LoadError::new(format!("sslcert {certificate}: {error}")))?
             }
-            _ => return Err(Trouble::new("sslcert and sslkey are only of use together")),
+            _ => return Err(LoadError::new("sslcert and sslkey are only of use together")),
         };
         Ok((encrypted, MakeRustlsConnect::new(config)))
     }
 
     /// Root certificates: of the system, of the file that is named, or of `~/.postgresql/root.crt` if there is one.
-    fn roots(&self, from_system: bool) -> Result<Option<Vec<CertificateDer<'static>>>, Trouble> {
+    fn roots(&self, from_system: bool) -> Result<Option<Vec<CertificateDer<'static>>>, LoadError> {
         if from_system {
             let found = rustls_native_certs::load_native_certs();
             return match found.errors.into_iter().next() {
                 Some(error) if found.certs.is_empty() => {
-                    Err(Trouble::new(format!("the system's root certificates: {error}")))
+                    Err(LoadError::new(format!("the system's root certificates: {error}")))
                 }
                 _ => Ok(Some(found.certs)),
             };
@@ -196,12 +196,12 @@ impl Wishes {
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Trouble> {
-    let trouble = |error: String| Trouble::new(format!("certificate {}: {error}", path.display()));
-    let found = CertificateDer::pem_file_iter(path).map_err(|error| trouble(error.to_string()))?;
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, LoadError> {
+    let failed = |error: String| LoadError::new(format!("certificate {}: {error}", path.display()));
+    let found = CertificateDer::pem_file_iter(path).map_err(|error| failed(error.to_string()))?;
     let found: Result<Vec<_>, _> = found.collect();
-    let found = found.map_err(|error| trouble(error.to_string()))?;
-    if found.is_empty() { Err(trouble("there is none in the file".into())) } else { Ok(found) }
+    let found = found.map_err(|error| failed(error.to_string()))?;
+    if found.is_empty() { Err(failed("there is none in the file".into())) } else { Ok(found) }
 }
 
 /// What of the server's certificate is checked.
@@ -226,14 +226,14 @@ impl Verifier {
         check: Check,
         roots: Vec<CertificateDer<'static>>,
         provider: &Arc<CryptoProvider>,
-    ) -> Result<Self, Trouble> {
-        let trouble = |error: String| Trouble::new(format!("root certificates: {error}"));
+    ) -> Result<Self, LoadError> {
+        let failed = |error: String| LoadError::new(format!("root certificates: {error}"));
         let mut authority = None;
         if check != Check::Nothing {
             let mut store = RootCertStore::empty();
             store.add_parsable_certificates(roots.iter().cloned());
             let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider));
-            authority = Some(verifier.build().map_err(|error| trouble(error.to_string()))?);
+            authority = Some(verifier.build().map_err(|error| failed(error.to_string()))?);
         }
         Ok(Self { check, roots, authority, provider: Arc::clone(provider) })
     }
