@@ -3,8 +3,10 @@
 //! What is there already, by address and SHA-256, is not sent again, so a run that was cut short is resumed by
 //! running it again. Parsing and embedding is the server's work; the program only waits for it.
 
+mod address;
 mod arguments;
 mod connection;
+mod connection_string;
 mod files;
 mod interrupt;
 mod password;
@@ -63,7 +65,7 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments, report: &mut Report) -> Result<(), LoadError> {
     let choice = files::Choice::new(arguments)?;
-    let address = connection::Address::find(arguments)?;
+    let address = address::Address::find(arguments)?;
     let mut session = address.connect()?;
     let limit = session.check(&arguments.collection)?;
     let limit = arguments.max_size.map_or(limit, |own| own.min(limit));

@@ -1,7 +1,8 @@
 //! Waiting until the server has parsed, embedded and indexed what was sent.
 
+use crate::address::Address;
 use crate::arguments::Arguments;
-use crate::connection::{Address, Failure, Session};
+use crate::connection::{Failure, Session};
 use crate::report::Report;
 use crate::upload::{Waiting, bar};
 use crate::{LoadError, interrupt};

@@ -1,7 +1,8 @@
 //! Sending the files: several connections, one file at a time on each, nothing sent that is there already.
 
+use crate::address::Address;
 use crate::arguments::Arguments;
-use crate::connection::{Address, Failure, Known, Sent, Session};
+use crate::connection::{Failure, Known, Sent, Session};
 use crate::files::Found;
 use crate::report::Report;
 use crate::{LoadError, interrupt};
