@@ -1,3 +1,5 @@
+//! What is found of the connection string, flags and variables.
+
 #![allow(clippy::unwrap_used)]
 
 use super::*;
