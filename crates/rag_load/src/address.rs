@@ -29,7 +29,7 @@ const VARIABLES: &[(&str, &str)] = &[
 ];
 
 /// Variables that would lead psql elsewhere, or make it refuse a server.
-const NOT_HELD_TO: &[&str] = &["PGSERVICE", "PGREQUIREAUTH", "PGREQUIREPEER"];
+const NOT_HELD_TO: &[&str] = &["PGSERVICE", "PGREQUIREAUTH", "PGREQUIREPEER", "PGGSSENCMODE"];
 
 /// Seconds to wait for a connection where nothing is said: a server that is not there is told of soon.
 const CONNECT_TIMEOUT: &str = "20";
@@ -48,7 +48,11 @@ impl Address {
     }
 
     fn find_in(arguments: &Arguments, env: impl Fn(&str) -> Option<String>) -> Result<Self, LoadError> {
-        if let Some(name) = NOT_HELD_TO.iter().find(|name| env(name).is_some()) {
+        let is_meant = |name: &&&str| match env(name).as_deref() {
+            Some("disable" | "prefer") if **name == "PGGSSENCMODE" => false,
+            value => value.is_some(),
+        };
+        if let Some(name) = NOT_HELD_TO.iter().find(is_meant) {
             return Err(LoadError::new(format!(
                 "{name} is set, which rag-load cannot hold to: unset it, and say with -d, -h, -p and -U where to connect to"
             )));

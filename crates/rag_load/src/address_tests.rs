@@ -72,7 +72,8 @@ fn the_library_reads_what_variables_say() {
 #[test]
 fn what_is_left_open_has_defaults() {
     check(&["-d", "hostaddr=10.0.0.1"], &[("USER", "u")], "host=10.0.0.1 hostaddr=10.0.0.1 user=u dbname=u");
-    check(&["-h", "h", "-d", "postgresql:///d"], &[("LOGNAME", "u")], "host=h user=u dbname=d");
+    let variables = [("LOGNAME", "u"), ("PGGSSENCMODE", "prefer")];
+    check(&["-h", "h", "-d", "postgresql:///d"], &variables, "host=h user=u dbname=d");
 }
 
 #[test]
@@ -86,6 +87,7 @@ fn what_cannot_be_used_is_named() {
         (&["-h", "h"], &[], "no user: give -U or PGUSER"),
         (&[], &[("PGSERVICE", "s")], "PGSERVICE is set"),
         (&[], &[("PGREQUIREAUTH", "scram-sha-256")], "PGREQUIREAUTH is set"),
+        (&[], &[("PGGSSENCMODE", "require")], "PGGSSENCMODE is set"),
         (&["-h", "h", "-U", "u"], &[("PGSSLMODE", "maybe")], "sslmode is maybe"),
         (&["-h", "h", "-U", "u"], &[("PGSSLCRL", "/x")], "PGSSLCRL is set"),
     ] {
