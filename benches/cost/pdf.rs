@@ -9,7 +9,7 @@ use crate::report::{Line, Report};
 use postgres::Transaction;
 use rag_benches::{Client, Engine, Library, set_by_make, timed};
 use rag_core::chunking::ChunkOptions;
-use rag_parse::{Source, parse};
+use rag_parse::{DocumentContent, parse};
 use rag_tests::Cluster;
 use rag_wire::{Call, Content, Prepare, Reply};
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ fn choose() -> Vec<File> {
             break;
         }
         let bytes = std::fs::read(&path).unwrap();
-        let found = parse(Source::Bytes(&bytes), None).unwrap().pages.len();
+        let found = parse(DocumentContent::Bytes(&bytes), None).unwrap().pages.len();
         pages += found;
         files.push(File {
             name: path.file_name().unwrap().to_string_lossy().into_owned(),

@@ -21,7 +21,7 @@ mod sample;
 mod score;
 
 use rag_benches::{Table, set_by_make};
-use rag_parse::Source;
+use rag_parse::DocumentContent;
 use reading::Reading;
 use sample::Sample;
 use score::{Score, shared};
@@ -91,8 +91,9 @@ fn main() -> ExitCode {
 fn measure(sample: &Sample) -> (Outcome, [String; 8]) {
     let bytes = std::fs::read(&sample.path).unwrap();
     let began = Instant::now();
-    let parsed =
-        std::panic::catch_unwind(|| rag_parse::parse(Source::Bytes(&bytes), sample.media_type_of_name()));
+    let parsed = std::panic::catch_unwind(|| {
+        rag_parse::parse(DocumentContent::Bytes(&bytes), sample.media_type_of_name())
+    });
     let milliseconds = began.elapsed().as_secs_f64() * 1000.0;
     let (found, read_as, remark) = match parsed {
         Ok(Ok(parsed)) => (Some(Reading::of_parsed(&parsed)), parsed.media_type, String::new()),

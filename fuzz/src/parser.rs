@@ -2,7 +2,7 @@
 //! checksums of an archive: their parts follow each other, with a NUL between them.
 
 use rag_core::document::ParsedDocument;
-use rag_parse::{Source, parse};
+use rag_parse::{DocumentContent, parse};
 use rag_test_files::PackageKind;
 
 pub(crate) fn text(data: &[u8]) {
@@ -55,7 +55,7 @@ pub(crate) fn pdf(data: &[u8]) {
 }
 
 fn check(bytes: &[u8], media_type: Option<&str>) {
-    match parse(Source::Bytes(bytes), media_type) {
+    match parse(DocumentContent::Bytes(bytes), media_type) {
         Ok(parsed) => assert_possible(&parsed),
         Err(error) => {
             assert!(!error.message.is_empty());

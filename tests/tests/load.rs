@@ -291,6 +291,14 @@ fn the_connection_is_named_as_for_psql() {
     let (summary, _) =
         ends(&mut plain(&["--host", &host, "--port", &port, "-U", "nobody", "--dbname", &long]), 0);
     assert!(summary.contains("1 unchanged"), "{summary}");
+    // Encryption is asked for in a URL, and does not matter on a socket.
+    let url = format!(
+        "postgresql://{role}@/{}?host={}&sslmode=verify-full",
+        database.name(),
+        host.replace('/', "%2F")
+    );
+    let (summary, _) = ends(&mut plain(&["--port", &port, "-U", "nobody", "-d", &url]), 0);
+    assert!(summary.contains("1 unchanged"), "{summary}");
     assert_eq!(uris(&mut ann).len(), 1);
     // What could not begin has no counts.
     let (summary, errors) =

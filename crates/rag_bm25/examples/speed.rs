@@ -95,7 +95,7 @@ fn queries(segments: &[Segment], runs: usize) -> Result<(), Box<dyn Error>> {
 /// The same words in the same fields, searched by tantivy's own collector.
 fn tantivy_alone(texts: &[String]) -> Result<(), Box<dyn Error>> {
     use tantivy::collector::TopDocs;
-    use tantivy::query::{BooleanQuery, BoostQuery, Occur, Query, TermQuery};
+    use tantivy::query::{BooleanQuery, BoostQuery, Occur, PhraseQuery, Query, TermQuery};
     use tantivy::schema::{IndexRecordOption, Schema, TEXT};
     use tantivy::{Index, IndexSettings, TantivyDocument, Term};
     let mut builder = Schema::builder();
@@ -114,6 +114,12 @@ fn tantivy_alone(texts: &[String]) -> Result<(), Box<dyn Error>> {
     let reader =
         writer.finalize()?.reader_builder().reload_policy(tantivy::ReloadPolicy::Manual).try_into()?;
     let searcher = reader.searcher();
+    let words = ["w1", "w2"];
+    let phrase = |field| PhraseQuery::new(words.map(|word| Term::from_field_text(field, word)).to_vec());
+    let in_title: Box<dyn Query> = Box::new(BoostQuery::new(Box::new(phrase(title)), 0.5));
+    let phrase = BooleanQuery::new(vec![(Occur::Should, Box::new(phrase(body))), (Occur::Should, in_title)]);
+    let time = median(51, || searcher.search(&phrase, &TopDocs::with_limit(25).order_by_score()).map(drop))?;
+    println!("  tantivy alone, {:<20} {time:>10.1} µs", "a phrase");
     for (name, text) in QUERIES.iter().filter(|(_, text)| !text.contains(['"', '+'])) {
         let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
         for word in text.split(' ') {

@@ -13,6 +13,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use rag_core::words::Stemmer;
 use unicode_normalization::char::is_combining_mark;
 
 use crate::Language;
@@ -54,7 +55,7 @@ pub(crate) struct Term<'a> {
 pub(crate) struct Analyser {
     stop_words: HashSet<String>,
     longest_stop_word: usize,
-    stemmer: Option<frostem::Stemmer>,
+    stemmer: Option<Stemmer>,
     /// English keeps `don't` and `John's` in one word; elsewhere an apostrophe ends a word (`l'avion`).
     keeps_apostrophe: bool,
 }

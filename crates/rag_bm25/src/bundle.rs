@@ -81,7 +81,7 @@ impl Header {
 
     /// Reads and checks the header: everything but the checksum of the sections.
     pub(crate) fn read(blob: &[u8]) -> Result<Header, Error> {
-        let mut reader = Reader { bytes: blob, at: 0 };
+        let mut reader = HeaderReader { bytes: blob, at: 0 };
         if reader.take(MAGIC.len())? != MAGIC {
             return Err(corrupt("it does not start with the magic bytes"));
         }
@@ -194,12 +194,12 @@ fn corrupt(reason: &str) -> Error {
     Error::Corrupt(reason.to_owned())
 }
 
-struct Reader<'a> {
+struct HeaderReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> HeaderReader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], Error> {
         let taken =
             self.bytes.get(self.at..self.at + count).ok_or_else(|| corrupt("it ends within the header"))?;

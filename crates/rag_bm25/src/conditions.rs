@@ -13,7 +13,7 @@ use crate::top::Top;
 use crate::weight::Weight;
 
 /// What a list of entries does to the entries of a window.
-struct Source<'a> {
+struct Clause<'a> {
     list: List,
     field: &'a FieldReader,
     /// Absent where it does not count towards the score.
@@ -61,28 +61,28 @@ pub(crate) fn collect(
     scratch: &mut Scratch,
     top: &mut Top<'_>,
 ) -> Result<(), Error> {
-    let mut sources = sources(plan, segment, scratch)?;
+    let mut clauses = clauses(plan, segment, scratch)?;
     let mut required = vec![Bits::default(); plan.query.required.len()];
     let mut excluded = Bits::default();
     // A condition that nothing in the segment meets empties it.
-    if !(0..required.len()).all(|at| sources.iter().any(|source| source.requires.contains(&at))) {
-        sources.clear();
+    if !(0..required.len()).all(|at| clauses.iter().any(|clause| clause.requires.contains(&at))) {
+        clauses.clear();
     }
-    while let Some((first, _)) = sources.iter().filter_map(|source| source.list.current()).min() {
+    while let Some((first, _)) = clauses.iter().filter_map(|clause| clause.list.current()).min() {
         plan.check()?;
         let end = first.saturating_add(WINDOW as u32);
-        for source in &mut sources {
-            while let Some((entry, frequency)) = source.list.current().filter(|(entry, _)| *entry < end) {
+        for clause in &mut clauses {
+            while let Some((entry, frequency)) = clause.list.current().filter(|(entry, _)| *entry < end) {
                 let place = (entry - first) as usize;
-                if let Some(weight) = source.weight {
-                    scratch.points[place] += weight.points(source.field.norms.fieldnorm_id(entry), frequency);
+                if let Some(weight) = clause.weight {
+                    scratch.points[place] += weight.points(clause.field.norms.fieldnorm_id(entry), frequency);
                     scratch.touched.set(place);
                 }
-                source.requires.iter().for_each(|at| required[*at].set(place));
-                if source.excludes {
+                clause.requires.iter().for_each(|at| required[*at].set(place));
+                if clause.excludes {
                     excluded.set(place);
                 }
-                source.list.advance();
+                clause.list.advance();
             }
         }
         let (points, touched) = (&mut scratch.points, &mut scratch.touched);
@@ -99,8 +99,8 @@ pub(crate) fn collect(
         required.iter_mut().for_each(|bits| *bits = Bits::default());
         excluded = Bits::default();
     }
-    for source in sources {
-        if let List::Postings { postings, .. } = source.list {
+    for clause in clauses {
+        if let List::Postings { postings, .. } = clause.list {
             close(postings, scratch);
         }
     }
@@ -108,14 +108,14 @@ pub(crate) fn collect(
 }
 
 /// The lists that take part: terms and phrases that are scored, required or excluded.
-fn sources<'a>(plan: &'a Plan<'_>, segment: usize, scratch: &mut Scratch) -> Result<Vec<Source<'a>>, Error> {
-    let mut sources = Vec::new();
+fn clauses<'a>(plan: &'a Plan<'_>, segment: usize, scratch: &mut Scratch) -> Result<Vec<Clause<'a>>, Error> {
+    let mut clauses = Vec::new();
     let mut add = |operand: Operand, field: usize, weight: Option<Weight<'a>>, list: List| {
         let required = plan.query.required.iter().enumerate();
         let requires = required.filter(|(_, required)| **required == operand).map(|(at, _)| at).collect();
         let excludes = plan.query.excluded.contains(&operand);
         let field = plan.segments[segment].field(field);
-        sources.push(Source { list, field, weight, requires, excludes });
+        clauses.push(Clause { list, field, weight, requires, excludes });
     };
     let is_condition =
         |operand| plan.query.required.contains(&operand) || plan.query.excluded.contains(&operand);
@@ -136,5 +136,5 @@ fn sources<'a>(plan: &'a Plan<'_>, segment: usize, scratch: &mut Scratch) -> Res
             }
         }
     }
-    Ok(sources)
+    Ok(clauses)
 }

@@ -1,6 +1,6 @@
 //! The languages that text can be analysed in, named like Postgres' text search configurations.
 
-use frostem::Algorithm;
+use rag_core::words::{self, Algorithm, Stemmer};
 
 /// How the text of a segment is analysed: which stop words are dropped and how words are stemmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -119,13 +119,13 @@ impl Language {
         ALL.get(usize::from(code)).copied()
     }
 
-    pub(crate) fn stemmer(self) -> Option<frostem::Stemmer> {
-        TABLE[self as usize].3.map(frostem::Stemmer::new)
+    pub(crate) fn stemmer(self) -> Option<Stemmer> {
+        TABLE[self as usize].3.map(Stemmer::new)
     }
 
     /// Words too common to be indexed; empty where no list is known.
     pub(crate) fn stop_words(self) -> &'static [&'static str] {
-        stop_words::lookup(TABLE[self as usize].2).unwrap_or_default()
+        words::stop_words(TABLE[self as usize].2)
     }
 }
 

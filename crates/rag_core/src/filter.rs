@@ -183,7 +183,7 @@ const OPERATORS: &str =
 /// [`MAX_NODES`], [`MAX_DEPTH`], [`MAX_IN_VALUES`], or a text longer than what is indexed, which could never
 /// match.
 pub fn parse_filter(json: &Value) -> Result<Filter, OptionError> {
-    Reader { nodes: 0 }.conditions(json, 1)
+    FilterParser { nodes: 0 }.conditions(json, 1)
 }
 
 /// Whether a document with these values passes: the meaning that the SQL of a filter must have.
@@ -209,11 +209,11 @@ pub fn matches(filter: &Filter, values: &BTreeMap<String, Vec<Scalar>>) -> bool 
     }
 }
 
-struct Reader {
+struct FilterParser {
     nodes: usize,
 }
 
-impl Reader {
+impl FilterParser {
     /// An object whose entries must all hold.
     fn conditions(&mut self, json: &Value, depth: usize) -> Result<Filter, OptionError> {
         if depth > MAX_DEPTH {

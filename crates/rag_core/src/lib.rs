@@ -26,3 +26,4 @@ pub mod hash;
 pub mod ids;
 
 mod terms;
+pub mod words;

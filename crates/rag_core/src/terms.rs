@@ -2,34 +2,31 @@
 //!
 //! Not the index's analyser (that is `rag_bm25`'s): this one only ranks candidates and measures overlap.
 
-use rust_stemmers::{Algorithm, Stemmer};
-use std::collections::BTreeSet;
+use crate::words::{Algorithm, Stemmer, stop_words};
+use std::collections::{BTreeSet, HashSet};
+use std::sync::LazyLock;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Words that say nothing about a topic: English and German function words, and the words of questions.
-const STOP_WORDS: &[&str] = &[
-    "a", "about", "above", "after", "again", "all", "am", "an", "and", "any", "are", "as", "at", "auf",
-    "aus", "be", "because", "been", "before", "bei", "being", "between", "both", "but", "by", "can", "could",
-    "das", "dass", "dem", "den", "der", "des", "did", "die", "do", "does", "doing", "during", "each", "ein",
-    "eine", "einem", "einen", "einer", "er", "es", "few", "for", "from", "für", "had", "has", "hat", "have",
-    "having", "he", "her", "here", "him", "his", "how", "i", "ich", "if", "im", "in", "into", "is", "ist",
-    "it", "its", "itself", "kann", "man", "many", "may", "me", "mit", "more", "most", "much", "must", "my",
-    "nicht", "no", "nor", "not", "oder", "of", "off", "on", "once", "only", "or", "other", "our", "out",
-    "over", "own", "same", "she", "should", "sich", "sie", "sind", "so", "some", "such", "than", "that",
-    "the", "their", "them", "then", "there", "these", "they", "this", "those", "through", "to", "too", "um",
-    "und", "under", "until", "up", "us", "very", "von", "war", "was", "we", "welche", "welcher", "welches",
-    "were", "werden", "what", "when", "where", "which", "while", "who", "whom", "whose", "why", "wie",
-    "will", "wird", "with", "wo", "would", "you", "your", "zu", "zum", "zur", "über",
-];
+/// Words of questions that the lists of function words lack.
+const QUESTION_WORDS: &[&str] = &["could", "many", "may", "much", "must", "us", "whose", "would"];
 
-/// Stemming and stop words for a call. Making one is not free; comparing many sentences shares it.
+/// Function words of German that mean something in English: a folder of programs, a listing, a weight.
+const ALSO_ENGLISH: &[&str] = &["bin", "dir", "weg"];
+
+/// Words that say nothing about a topic: English and German function words, and the words of questions.
+static STOP_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    let german = stop_words("de").iter().filter(|word| !ALSO_ENGLISH.contains(word));
+    stop_words("en").iter().chain(german).chain(QUESTION_WORDS).copied().collect()
+});
+
+/// Stemming and stop words for a call.
 pub(crate) struct Terms {
     stemmer: Stemmer,
 }
 
 impl Terms {
     pub(crate) fn new() -> Self {
-        Self { stemmer: Stemmer::create(Algorithm::English) }
+        Self { stemmer: Stemmer::new(Algorithm::English) }
     }
 
     /// The distinct stems of a text's meaningful words. An identifier such as `max_wal_size` gives itself and
@@ -50,7 +47,7 @@ impl Terms {
 
     fn term(&self, word: &str) -> Option<String> {
         let word = word.strip_suffix("'s").unwrap_or(word);
-        if word.is_empty() || STOP_WORDS.contains(&word) {
+        if word.is_empty() || STOP_WORDS.contains(word) {
             return None;
         }
         Some(self.stemmer.stem(word).into_owned())
@@ -79,7 +76,9 @@ mod tests {
             "What are the running processes of PostgreSQL's server?",
             &["postgresql", "process", "run", "server"],
         );
-        check("How is it?", &[]);
+        check("How is it? Whose could it be?", &[]);
+        check("Welches Haus haben sie gegen uns gebaut?", &["gebaut", "haus"]);
+        check("a bin dir", &["bin", "dir"]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use rag_core::chunk::{ChunkRequest, TokenBudget, Tokenizer};
 use rag_core::chunking::{ChunkMethod, ChunkOptions, SizeUnit};
 use rag_core::document::{ParsedDocument, PreparedDocument};
 use rag_core::sentence::SentenceLanguage;
-use rag_parse::{Source, parse};
+use rag_parse::{DocumentContent, parse};
 use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -65,7 +65,7 @@ fn chunk(
 }
 
 fn cut(text: &str, title: Option<&str>, size: u32, overlap: u32) -> PreparedDocument {
-    let parsed = parse(Source::Text(text), Some("text/markdown")).unwrap();
+    let parsed = parse(DocumentContent::Text(text), Some("text/markdown")).unwrap();
     chunk(parsed, title, &options(size, overlap), &BIG, &Words)
 }
 

@@ -1,145 +1,8 @@
-//! The connection, found as psql finds it, and the few things that are asked of the server.
+//! One connection, and the few things that are asked of the server.
 
-use crate::Trouble;
-use crate::arguments::Arguments;
-use crate::password::{self, Wanted};
-use crate::tls::Wishes;
-use postgres::config::{ChannelBinding, Host, SslMode};
-use postgres::{Client, Config, NoTls};
+use crate::LoadError;
+use postgres::Client;
 use std::collections::HashMap;
-use std::path::Path;
-use std::time::Duration;
-use tokio_postgres_rustls::MakeRustlsConnect;
-
-/// Where to connect to; each worker opens a connection of its own.
-#[derive(Clone)]
-pub(crate) struct Address {
-    config: Config,
-    encryption: Option<MakeRustlsConnect>,
-}
-
-impl Address {
-    /// From the command line and, for what it leaves open, from the environment.
-    pub(crate) fn find(arguments: &Arguments) -> Result<Self, Trouble> {
-        let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let database = arguments.database.as_deref().unwrap_or_default();
-        // As with psql, a connection string may stand where a name is asked for.
-        let is_name = !database.contains('=')
-            && !database.starts_with("postgres://")
-            && !database.starts_with("postgresql://");
-        let (wishes, dsn) = Wishes::take_from(if is_name { "" } else { database })?;
-        let mut config: Config =
-            dsn.parse().map_err(|error| Trouble::new(format!("-d: {}", reason(&error))))?;
-        if config.get_ssl_mode() != SslMode::Prefer {
-            return Err(Trouble::new("-d: sslmode stands where it is not understood"));
-        }
-        if is_name && !database.is_empty() {
-            config.dbname(database);
-        }
-        if let (true, Some(hosts)) = (config.get_hosts().is_empty(), &arguments.host) {
-            for host in hosts.split(',') {
-                config.host(host);
-            }
-        }
-        if let (true, Some(port)) = (config.get_ports().is_empty(), arguments.port) {
-            config.port(port);
-        }
-        if let (None, Some(user)) = (config.get_user(), &arguments.username) {
-            config.user(user);
-        }
-        if config.get_hostaddrs().is_empty()
-            && let Some(addresses) = env("PGHOSTADDR")
-        {
-            for address in addresses.split(',') {
-                let address = address.parse();
-                config.hostaddr(address.map_err(|_| Trouble::new("PGHOSTADDR is no list of addresses"))?);
-            }
-        }
-        if config.get_hosts().is_empty() {
-            // What certificates and passwords are looked up by.
-            for address in config.get_hostaddrs().to_vec() {
-                config.host(&address.to_string());
-            }
-        }
-        if config.get_hosts().is_empty() {
-            let debian = Path::new("/var/run/postgresql").is_dir();
-            let usual = if debian { "/var/run/postgresql" } else { "localhost" };
-            for host in env("PGHOST").as_deref().unwrap_or(usual).split(',') {
-                config.host(host);
-            }
-        }
-        if config.get_ports().is_empty()
-            && let Some(port) = env("PGPORT")
-        {
-            let port =
-                port.parse().map_err(|_| Trouble::new(format!("PGPORT is {port}, which is no port")))?;
-            config.port(port);
-        }
-        if config.get_user().is_none() {
-            let user = env("PGUSER").or_else(|| env("USER")).or_else(|| env("LOGNAME"));
-            config.user(&user.ok_or_else(|| Trouble::new("no user: give -U or PGUSER"))?);
-        }
-        let user = config.get_user().unwrap_or_default().to_owned();
-        if config.get_dbname().is_none() {
-            config.dbname(&env("PGDATABASE").unwrap_or_else(|| user.clone()));
-        }
-        if config.get_options().is_none()
-            && let Some(options) = env("PGOPTIONS")
-        {
-            config.options(&options);
-        }
-        if config.get_password().is_none() {
-            let database = config.get_dbname().unwrap_or_default().to_owned();
-            let ports = config.get_ports();
-            let passwords = config.get_hosts().iter().enumerate().map(|(at, host)| {
-                let host = match host {
-                    Host::Tcp(host) => host.as_str(),
-                    Host::Unix(_) => "localhost",
-                };
-                let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
-                password::find(&Wanted { host, port, database: &database, user: &user })
-            });
-            let mut passwords: Vec<Option<String>> = passwords.collect();
-            passwords.dedup();
-            // One is sent to whichever host answers, so it must be that of all.
-            let own = passwords.pop().filter(|_| passwords.is_empty()).flatten();
-            if let Some(password) = env("PGPASSWORD").or(own) {
-                config.password(password);
-            }
-        }
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(Duration::from_secs(20));
-        }
-        config.application_name("rag-load");
-        let mut encryption = None;
-        let binding = match env("PGCHANNELBINDING").as_deref() {
-            Some("require") => ChannelBinding::Require,
-            Some("disable") => ChannelBinding::Disable,
-            _ => config.get_channel_binding(),
-        };
-        config.channel_binding(binding);
-        // Whoever can read from the machine's own socket can read the program's memory as well.
-        let is_local = |host: &Host| matches!(host, Host::Unix(_));
-        if !(config.get_hostaddrs().is_empty() && config.get_hosts().iter().all(is_local)) {
-            let (mode, connector) = wishes.or_environment(env)?.fulfil()?;
-            config.ssl_mode(mode);
-            encryption = (mode != SslMode::Disable).then_some(connector);
-        }
-        Ok(Self { config, encryption })
-    }
-
-    /// Opens a connection.
-    pub(crate) fn connect(&self) -> Result<Session, Trouble> {
-        let connected = match &self.encryption {
-            Some(connector) => self.config.connect(connector.clone()),
-            None => self.config.connect(NoTls),
-        };
-        match connected {
-            Ok(client) => Ok(Session { client }),
-            Err(error) => Err(Trouble::new(format!("cannot connect: {}", reason(&error)))),
-        }
-    }
-}
 
 /// A document that is there already.
 #[derive(Debug, Clone)]
@@ -174,27 +37,31 @@ pub(crate) enum Failure {
 }
 
 impl Session {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
     /// Whether rag_ext is there and the collection may be written to; the most bytes that a document may have.
-    pub(crate) fn check(&mut self, collection: &str) -> Result<u64, Trouble> {
-        let trouble =
-            |what: &str, error: &postgres::Error| Trouble::new(format!("{what}: {}", reason(error)));
+    pub(crate) fn check(&mut self, collection: &str) -> Result<u64, LoadError> {
+        let failed =
+            |what: &str, error: &postgres::Error| LoadError::new(format!("{what}: {}", reason(error)));
         let installed = self
             .client
             .query_opt("SELECT 1 FROM pg_catalog.pg_extension WHERE extname = 'rag_ext'", &[])
-            .map_err(|error| trouble("cannot look for rag_ext", &error))?;
+            .map_err(|error| failed("cannot look for rag_ext", &error))?;
         if installed.is_none() {
-            return Err(Trouble::new("this database has no rag_ext: CREATE EXTENSION rag_ext CASCADE"));
+            return Err(LoadError::new("this database has no rag_ext: CREATE EXTENSION rag_ext CASCADE"));
         }
         let limit =
             "SELECT pg_catalog.pg_size_bytes(pg_catalog.current_setting('rag_ext.max_document_size'))";
         let limit = self
             .client
             .query_one(limit, &[])
-            .map_err(|error| trouble("cannot read the server's limit", &error))?;
+            .map_err(|error| failed("cannot read the server's limit", &error))?;
         // Says 42704 for a collection that is not there, and 42501 for a role that may not use rag_ext.
         self.client
             .query("SELECT rag_wait($1, '0 s')", &[&collection])
-            .map_err(|error| trouble("collection", &error))?;
+            .map_err(|error| failed("collection", &error))?;
         Ok(u64::try_from(limit.get::<_, i64>(0)).unwrap_or(0))
     }
 
@@ -277,7 +144,7 @@ impl Failure {
 }
 
 /// An error of the server in one line: message, detail, hint and code.
-fn reason(error: &postgres::Error) -> String {
+pub(crate) fn reason(error: &postgres::Error) -> String {
     let Some(server) = error.as_db_error() else {
         let mut text = error.to_string();
         let mut source = std::error::Error::source(error);

@@ -1,6 +1,6 @@
 //! Which files are meant: walking folders, leaving out what is hidden or excluded, and giving each its address.
 
-use crate::Trouble;
+use crate::LoadError;
 use crate::arguments::Arguments;
 use crate::report::Report;
 use globset::{Glob, GlobSet, GlobSetBuilder};
@@ -24,7 +24,7 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    pub(crate) fn new(arguments: &Arguments) -> Result<Self, Trouble> {
+    pub(crate) fn new(arguments: &Arguments) -> Result<Self, LoadError> {
         let include = if arguments.include.is_empty() { None } else { Some(globs(&arguments.include)?) };
         Ok(Self { include, exclude: globs(&arguments.exclude)? })
     }
@@ -38,14 +38,15 @@ impl Choice {
     }
 }
 
-fn globs(texts: &[String]) -> Result<GlobSet, Trouble> {
+fn globs(texts: &[String]) -> Result<GlobSet, LoadError> {
     let mut set = GlobSetBuilder::new();
     for text in texts {
         set.add(
-            Glob::new(text.trim_end_matches('/')).map_err(|error| Trouble::new(format!("glob: {error}")))?,
+            Glob::new(text.trim_end_matches('/'))
+                .map_err(|error| LoadError::new(format!("glob: {error}")))?,
         );
     }
-    set.build().map_err(|error| Trouble::new(format!("globs: {error}")))
+    set.build().map_err(|error| LoadError::new(format!("globs: {error}")))
 }
 
 fn matches(set: &GlobSet, below: &Path) -> bool {
@@ -57,12 +58,12 @@ pub(crate) fn find(
     arguments: &Arguments,
     choice: &Choice,
     report: &mut Report,
-) -> Result<Vec<Found>, Trouble> {
+) -> Result<Vec<Found>, LoadError> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();
     for root in &arguments.paths {
         if std::fs::symlink_metadata(root).is_err() {
-            return Err(Trouble::new(format!("{}: no such file or folder", root.display())));
+            return Err(LoadError::new(format!("{}: no such file or folder", root.display())));
         }
         // A path that was named is meant, whatever it is called.
         let is_meant = |entry: &DirEntry| {

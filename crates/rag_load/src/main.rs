@@ -3,8 +3,10 @@
 //! What is there already, by address and SHA-256, is not sent again, so a run that was cut short is resumed by
 //! running it again. Parsing and embedding is the server's work; the program only waits for it.
 
+mod address;
 mod arguments;
 mod connection;
+mod connection_string;
 mod files;
 mod interrupt;
 mod password;
@@ -21,9 +23,9 @@ use std::process::ExitCode;
 /// A reason to give up: not one file's fault.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Trouble(String);
+struct LoadError(String);
 
-impl Trouble {
+impl LoadError {
     fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -34,7 +36,7 @@ const ALL_DONE: u8 = 0;
 /// Some files failed, or are not processed yet though they were waited for.
 const SOME_FAILED: u8 = 1;
 /// The arguments, the connection or the collection are no good.
-const TROUBLE: u8 = 2;
+const GAVE_UP: u8 = 2;
 /// As shells report a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 
@@ -43,7 +45,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => {
             let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { TROUBLE } else { ALL_DONE });
+            return ExitCode::from(if error.use_stderr() { GAVE_UP } else { ALL_DONE });
         }
     };
     interrupt::watch();
@@ -51,9 +53,9 @@ fn main() -> ExitCode {
     let ended = run(&arguments, &mut report);
     report.print(ended.is_err());
     match ended {
-        Err(trouble) => {
-            report::complain(&trouble.to_string());
-            ExitCode::from(TROUBLE)
+        Err(error) => {
+            report::complain(&error.to_string());
+            ExitCode::from(GAVE_UP)
         }
         Ok(()) if interrupt::came() => ExitCode::from(INTERRUPTED),
         Ok(()) if report.has_failures() => ExitCode::from(SOME_FAILED),
@@ -61,9 +63,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &Arguments, report: &mut Report) -> Result<(), Trouble> {
+fn run(arguments: &Arguments, report: &mut Report) -> Result<(), LoadError> {
     let choice = files::Choice::new(arguments)?;
-    let address = connection::Address::find(arguments)?;
+    let address = address::Address::find(arguments)?;
     let mut session = address.connect()?;
     let limit = session.check(&arguments.collection)?;
     let limit = arguments.max_size.map_or(limit, |own| own.min(limit));

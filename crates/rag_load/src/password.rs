@@ -10,11 +10,12 @@ pub(crate) struct Wanted<'a> {
     pub(crate) user: &'a str,
 }
 
-/// The password of the first line that matches, from `PGPASSFILE` or `~/.pgpass`; `None` where the file may be
-/// read by others, as with libpq.
-pub(crate) fn find(wanted: &Wanted<'_>) -> Option<String> {
-    let path = match std::env::var_os("PGPASSFILE") {
-        Some(path) => PathBuf::from(path),
+/// The password of the first line that matches, from the file, `PGPASSFILE` or `~/.pgpass`; `None` where others may
+/// read it, as with libpq.
+pub(crate) fn find(file: Option<&str>, wanted: &Wanted<'_>) -> Option<String> {
+    let named = file.map(PathBuf::from).or_else(|| std::env::var_os("PGPASSFILE").map(PathBuf::from));
+    let path = match named {
+        Some(path) => path,
         None => Path::new(&std::env::var_os("HOME")?).join(".pgpass"),
     };
     use std::os::unix::fs::PermissionsExt;

@@ -1,10 +1,11 @@
 //! Waiting until the server has parsed, embedded and indexed what was sent.
 
+use crate::address::Address;
 use crate::arguments::Arguments;
-use crate::connection::{Address, Failure, Session};
+use crate::connection::{Failure, Session};
 use crate::report::Report;
 use crate::upload::{Waiting, bar};
-use crate::{Trouble, interrupt};
+use crate::{LoadError, interrupt};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ pub(crate) fn wait(
     session: &mut Session,
     waiting: Vec<Waiting>,
     report: &mut Report,
-) -> Result<(), Trouble> {
+) -> Result<(), LoadError> {
     let until = arguments.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let mut left: HashMap<String, (PathBuf, bool)> =
         waiting.into_iter().map(|one| (one.id, (one.path, one.is_new))).collect();
@@ -41,7 +42,7 @@ pub(crate) fn wait(
         let asked: Vec<&str> = left.keys().take(ASKED_AT_ONCE).map(String::as_str).collect();
         let finished = match session.finished(&asked) {
             Ok(finished) => finished,
-            Err(Failure::Connection(reason)) if lost >= MAX_LOST => return Err(Trouble::new(reason)),
+            Err(Failure::Connection(reason)) if lost >= MAX_LOST => return Err(LoadError::new(reason)),
             Err(Failure::Connection(_)) => {
                 lost += 1;
                 std::thread::sleep(PAUSES.1);
@@ -50,7 +51,7 @@ pub(crate) fn wait(
                 }
                 continue;
             }
-            Err(Failure::File(reason) | Failure::All(reason)) => return Err(Trouble::new(reason)),
+            Err(Failure::File(reason) | Failure::All(reason)) => return Err(LoadError::new(reason)),
         };
         lost = 0;
         let found_some = !finished.is_empty();

@@ -1,10 +1,11 @@
 //! Sending the files: several connections, one file at a time on each, nothing sent that is there already.
 
+use crate::address::Address;
 use crate::arguments::Arguments;
-use crate::connection::{Address, Failure, Known, Sent, Session};
+use crate::connection::{Failure, Known, Sent, Session};
 use crate::files::Found;
 use crate::report::Report;
-use crate::{Trouble, interrupt};
+use crate::{LoadError, interrupt};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rag_core::file_name::media_type_hint;
 use rag_core::hash::sha256;
@@ -38,14 +39,14 @@ pub(crate) fn upload(
     found: Vec<Found>,
     limit: u64,
     report: &mut Report,
-) -> Result<Vec<Waiting>, Trouble> {
+) -> Result<Vec<Waiting>, LoadError> {
     let mut known = HashMap::new();
     for part in found.chunks(ASKED_AT_ONCE) {
         let uris: Vec<&str> = part.iter().map(|found| found.uri.as_str()).collect();
         match session.known(&arguments.collection, &uris) {
             Ok(some) => known.extend(some),
             Err(Failure::File(text) | Failure::All(text) | Failure::Connection(text)) => {
-                return Err(Trouble::new(text));
+                return Err(LoadError::new(text));
             }
         }
     }
@@ -60,7 +61,7 @@ pub(crate) fn upload(
         known: &known,
         next: AtomicUsize::new(0),
         bar: &bar,
-        outcome: Mutex::new(Outcome { report: std::mem::take(report), waiting: Vec::new(), trouble: None }),
+        outcome: Mutex::new(RunOutcome { report: std::mem::take(report), waiting: Vec::new(), error: None }),
     };
     std::thread::scope(|scope| {
         for _ in 0..usize::from(arguments.jobs).min(found.len()) {
@@ -72,8 +73,8 @@ pub(crate) fn upload(
     let outcome = shared.outcome.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     *report = outcome.report;
     report.left_out = left_out;
-    match outcome.trouble {
-        Some(text) => Err(Trouble::new(text)),
+    match outcome.error {
+        Some(text) => Err(LoadError::new(text)),
         None => Ok(outcome.waiting),
     }
 }
@@ -90,10 +91,10 @@ pub(crate) fn bar(arguments: &Arguments, length: usize, what: &'static str) -> P
     bar
 }
 
-struct Outcome {
+struct RunOutcome {
     report: Report,
     waiting: Vec<Waiting>,
-    trouble: Option<String>,
+    error: Option<String>,
 }
 
 struct Shared<'a> {
@@ -105,11 +106,11 @@ struct Shared<'a> {
     known: &'a HashMap<String, Known>,
     next: AtomicUsize,
     bar: &'a ProgressBar,
-    outcome: Mutex<Outcome>,
+    outcome: Mutex<RunOutcome>,
 }
 
 /// What became of one file.
-enum Fate {
+enum FileOutcome {
     Loaded {
         id: String,
         bytes: u64,
@@ -124,7 +125,7 @@ enum Fate {
 }
 
 impl Shared<'_> {
-    fn note(&self, change: impl FnOnce(&mut Outcome)) {
+    fn note(&self, change: impl FnOnce(&mut RunOutcome)) {
         change(&mut self.outcome.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
     }
 
@@ -134,7 +135,7 @@ impl Shared<'_> {
         let mut session = None;
         loop {
             let mut is_over = interrupt::came();
-            self.note(|outcome| is_over |= outcome.trouble.is_some());
+            self.note(|outcome| is_over |= outcome.error.is_some());
             if is_over {
                 return;
             }
@@ -145,37 +146,37 @@ impl Shared<'_> {
             };
             self.bar.set_message(found.path.file_name().unwrap_or_default().to_string_lossy().into_owned());
             match self.handle(found, &mut session, address) {
-                Ok(fate) => self.settle(found, fate),
+                Ok(of_file) => self.settle(found, of_file),
                 Err(text) => self.note(|outcome| {
                     outcome.report.fail(&found.path, &*text);
-                    outcome.trouble = Some(text);
+                    outcome.error = Some(text);
                 }),
             }
             self.bar.inc(1);
         }
     }
 
-    fn settle(&self, found: &Found, fate: Fate) {
+    fn settle(&self, found: &Found, of_file: FileOutcome) {
         self.note(|outcome| {
             let path = found.path.clone();
-            match fate {
-                Fate::Loaded { id, bytes } => {
+            match of_file {
+                FileOutcome::Loaded { id, bytes } => {
                     outcome.report.loaded += 1;
                     outcome.report.loaded_bytes += bytes;
                     outcome.waiting.push(Waiting { id, path, is_new: true });
                 }
-                Fate::Unchanged { id } => {
+                FileOutcome::Unchanged { id } => {
                     outcome.report.unchanged += 1;
                     outcome.waiting.push(Waiting { id, path, is_new: false });
                 }
-                Fate::Empty => outcome.report.empty += 1,
-                Fate::Unsupported(_) if self.skips_unsupported => outcome.report.unsupported += 1,
-                Fate::Unsupported(media_type) => {
+                FileOutcome::Empty => outcome.report.empty += 1,
+                FileOutcome::Unsupported(_) if self.skips_unsupported => outcome.report.unsupported += 1,
+                FileOutcome::Unsupported(media_type) => {
                     let reason =
                         format!("{media_type} cannot be read; --skip-unsupported leaves such files out");
                     outcome.report.fail(&path, reason);
                 }
-                Fate::Failed(reason) => outcome.report.fail(&path, reason),
+                FileOutcome::Failed(reason) => outcome.report.fail(&path, reason),
             }
         });
     }
@@ -186,20 +187,20 @@ impl Shared<'_> {
         found: &Found,
         session: &mut Option<Session>,
         address: &Address,
-    ) -> Result<Fate, String> {
+    ) -> Result<FileOutcome, String> {
         let content = match read(&found.path, self.limit) {
-            Ok(content) if content.is_empty() => return Ok(Fate::Empty),
+            Ok(content) if content.is_empty() => return Ok(FileOutcome::Empty),
             Ok(content) => content,
-            Err(reason) => return Ok(Fate::Failed(reason)),
+            Err(reason) => return Ok(FileOutcome::Failed(reason)),
         };
         // Stored, it would be a failure for ever.
         if let Some(media_type) = rag_parse::unsupported(&content) {
-            return Ok(Fate::Unsupported(media_type));
+            return Ok(FileOutcome::Unsupported(media_type));
         }
         if let Some(known) = self.known.get(&found.uri)
             && known.sha256 == sha256(&content)
         {
-            return Ok(Fate::Unchanged { id: known.id.clone() });
+            return Ok(FileOutcome::Unchanged { id: known.id.clone() });
         }
         let name = found.path.file_name().unwrap_or_default().to_string_lossy();
         let sent = Sent {
@@ -213,7 +214,7 @@ impl Shared<'_> {
         loop {
             let open = match session.take() {
                 Some(open) => Ok(open),
-                None => address.connect().map_err(|trouble| Failure::Connection(trouble.to_string())),
+                None => address.connect().map_err(|error| Failure::Connection(error.to_string())),
             };
             let ingested = open.and_then(|mut open| {
                 let ingested = open.ingest(&sent);
@@ -223,8 +224,8 @@ impl Shared<'_> {
                 ingested
             });
             match ingested {
-                Ok(id) => return Ok(Fate::Loaded { id, bytes: content.len() as u64 }),
-                Err(Failure::File(reason)) => return Ok(Fate::Failed(reason)),
+                Ok(id) => return Ok(FileOutcome::Loaded { id, bytes: content.len() as u64 }),
+                Err(Failure::File(reason)) => return Ok(FileOutcome::Failed(reason)),
                 Err(Failure::All(reason)) => return Err(reason),
                 // The same file again does no harm: its address and hash are known then.
                 Err(Failure::Connection(reason)) => {

@@ -8,7 +8,7 @@
 use rag_core::chunk::{ChunkRequest, TokenBudget, Tokenizer, chunk};
 use rag_core::chunking::ChunkOptions;
 use rag_core::sentence::SentenceLanguage;
-use rag_parse::{Source, parse};
+use rag_parse::{DocumentContent, parse};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::process::Command;
@@ -86,7 +86,7 @@ fn check(path: &str) -> Tally {
     let bytes = std::fs::read(path).unwrap();
     let mut tally = Tally::default();
     let started = Instant::now();
-    let parsed = parse(Source::Bytes(&bytes), None).unwrap();
+    let parsed = parse(DocumentContent::Bytes(&bytes), None).unwrap();
     tally.parsing = started.elapsed();
     let count = parsed.pages.len();
     let budget = TokenBudget { max_tokens: 512, special_tokens: 2, passage_prefix_tokens: 0 };

@@ -94,13 +94,13 @@ fn heading(line: &str) -> Option<(u8, &str)> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use crate::{Source, detect, parse};
+    use crate::{DocumentContent, detect, parse};
 
     #[test]
     fn headings_are_found_where_they_are_and_the_text_is_kept() {
         let text = "// comment\n:toc:\n\n= A Title\nAda Lovelace <ada@example.org>\n\n== Part ==\n\n----\n== code\n----\n\n=== Deeper\n====\n= example\n====\n=none\n";
         assert_eq!(detect(text.as_bytes()), "text/asciidoc");
-        let parsed = parse(Source::Text(text), None).unwrap();
+        let parsed = parse(DocumentContent::Text(text), None).unwrap();
         let found: Vec<(u8, &str, &str)> = parsed
             .headings
             .iter()

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::zip::tests::archive;
-use crate::{ParseErrorKind, Source, detect, parse};
+use crate::{DocumentContent, ParseErrorKind, detect, parse};
 use std::time::{Duration, Instant};
 
 const CONTAINER: &str =
@@ -47,7 +47,7 @@ fn chapters_follow_each_other_in_reading_order() {
         &[],
     );
     assert_eq!(detect(&bytes), "application/epub+zip");
-    let parsed = parse(Source::Bytes(&bytes), None).unwrap();
+    let parsed = parse(DocumentContent::Bytes(&bytes), None).unwrap();
     assert_eq!(parsed.text, "# One\n\na\n\n# Two\n\nb c\n");
     assert_eq!(parsed.title.as_deref(), Some("A Book"));
     assert_eq!(
@@ -63,7 +63,7 @@ fn a_chapter_without_heading_has_that_of_the_table_of_contents() {
     let ncx = r#"<ncx><navMap><navPoint><navLabel><text>Old</text></navLabel><content src="c.xhtml"/></navPoint></navMap></ncx>"#;
     let chapters = [("c.xhtml", "<p>z</p>"), ("b.xhtml", "<p>y</p>"), ("a.xhtml", "<p>x</p>")];
     let bytes = book(&chapters, &[("OEBPS/nav.xhtml", nav), ("OEBPS/toc.ncx", ncx)]);
-    let parsed = parse(Source::Bytes(&bytes), None).unwrap();
+    let parsed = parse(DocumentContent::Bytes(&bytes), None).unwrap();
     assert_eq!(parsed.text, "# The first\n\nx\n\n## Part\n\ny\n\n# Old\n\nz\n");
 }
 
@@ -77,10 +77,10 @@ fn a_protected_book_is_refused_in_words_and_scrambled_fonts_are_no_protection() 
     let chapters = [("a.xhtml", "<p>x</p>")];
     let fonts = encryption("http://www.idpf.org/2008/embedding");
     let bytes = book(&chapters, &[("META-INF/encryption.xml", &fonts)]);
-    assert_eq!(parse(Source::Bytes(&bytes), None).unwrap().text, "x\n");
+    assert_eq!(parse(DocumentContent::Bytes(&bytes), None).unwrap().text, "x\n");
     let text = encryption("http://www.w3.org/2001/04/xmlenc#aes128-cbc");
     let bytes = book(&chapters, &[("META-INF/encryption.xml", &text)]);
-    let error = parse(Source::Bytes(&bytes), None).unwrap_err();
+    let error = parse(DocumentContent::Bytes(&bytes), None).unwrap_err();
     assert_eq!(error.kind, ParseErrorKind::NotParsable);
     assert_eq!(error.message, "book is protected by digital rights management");
 }
@@ -88,17 +88,23 @@ fn a_protected_book_is_refused_in_words_and_scrambled_fonts_are_no_protection() 
 #[test]
 fn damaged_and_hostile_books_are_refused_and_missing_chapters_passed_over() {
     let without = archive(&[("mimetype", b"application/epub+zip")]);
-    assert_eq!(parse(Source::Bytes(&without), None).unwrap_err().message, "book has no package document");
+    assert_eq!(
+        parse(DocumentContent::Bytes(&without), None).unwrap_err().message,
+        "book has no package document"
+    );
     let bytes = book(&[("a.xhtml", &"<div>".repeat(100_000))], &[]);
-    assert_eq!(parse(Source::Bytes(&bytes), None).unwrap_err().kind, ParseErrorKind::LimitExceeded);
+    assert_eq!(parse(DocumentContent::Bytes(&bytes), None).unwrap_err().kind, ParseErrorKind::LimitExceeded);
     let bytes = book(&[("a.xhtml", "<p>x</p>")], &[]);
     for length in [1, bytes.len() / 2, bytes.len() - 1] {
-        assert!(parse(Source::Bytes(&bytes[..length]), Some("application/epub+zip")).is_err(), "{length}");
+        assert!(
+            parse(DocumentContent::Bytes(&bytes[..length]), Some("application/epub+zip")).is_err(),
+            "{length}"
+        );
     }
     let opf = r#"<package><manifest><item id="a" href="../../gone.xhtml"/></manifest><spine><itemref idref="a"/><itemref idref="b"/></spine></package>"#;
     let bytes =
         archive(&[("META-INF/container.xml", CONTAINER.as_bytes()), ("OEBPS/book.opf", opf.as_bytes())]);
-    assert_eq!(parse(Source::Bytes(&bytes), None).unwrap().text, "");
+    assert_eq!(parse(DocumentContent::Bytes(&bytes), None).unwrap().text, "");
 }
 
 #[test]
@@ -115,6 +121,6 @@ fn one_file_named_many_times_does_not_multiply_without_end() {
         ("OEBPS/a.xhtml", page.as_bytes()),
     ]);
     // A chapter is read once, however often it is named.
-    assert_eq!(parse(Source::Bytes(&bytes), None).unwrap().text.lines().count(), 39_999);
+    assert_eq!(parse(DocumentContent::Bytes(&bytes), None).unwrap().text.lines().count(), 39_999);
     assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
 }

@@ -1,11 +1,11 @@
 //! Tests of separated values.
 #![allow(clippy::unwrap_used)]
 
-use super::super::{ParseErrorKind, Source, detect, parse};
+use super::super::{DocumentContent, ParseErrorKind, detect, parse};
 use std::time::{Duration, Instant};
 
 fn csv(text: &str) -> String {
-    parse(Source::Text(text), Some("text/csv")).unwrap().text
+    parse(DocumentContent::Text(text), Some("text/csv")).unwrap().text
 }
 
 #[track_caller]
@@ -147,7 +147,7 @@ fn files_of_any_shape_are_read_in_linear_time_and_memory() {
 #[test]
 fn a_table_that_is_too_long_as_markdown_is_refused() {
     let text = format!("sep=;\na;b\n{}", "|".repeat(40 << 20));
-    let error = parse(Source::Text(&text), Some("text/csv")).unwrap_err();
+    let error = parse(DocumentContent::Text(&text), Some("text/csv")).unwrap_err();
     assert_eq!(error.kind, ParseErrorKind::LimitExceeded);
     assert_eq!(error.message, "document has more than 67108864 bytes as Markdown");
 }

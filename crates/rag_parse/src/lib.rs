@@ -46,14 +46,14 @@ pub const MAX_HTML_DEPTH: usize = 2_048;
 
 /// A document as it came.
 #[derive(Debug, Clone, Copy)]
-pub enum Source<'a> {
+pub enum DocumentContent<'a> {
     /// Text that Postgres has already decoded.
     Text(&'a str),
     /// A file.
     Bytes(&'a [u8]),
 }
 
-impl Source<'_> {
+impl DocumentContent<'_> {
     fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -102,7 +102,7 @@ impl ParseError {
 /// [`ParseErrorKind::NotParsable`] for a NUL character in a text file, for content that is not what `media_type` says,
 /// and for damaged files; [`ParseErrorKind::LimitExceeded`] beyond [`MAX_DOCUMENT_BYTES`], [`MAX_HTML_DEPTH`] and
 /// the like, and for more than 4 MiB of text that are more than a hundred times the file.
-pub fn parse(content: Source<'_>, media_type: Option<&str>) -> Result<ParsedDocument, ParseError> {
+pub fn parse(content: DocumentContent<'_>, media_type: Option<&str>) -> Result<ParsedDocument, ParseError> {
     let parsed = read(content, media_type)?;
     check_proportion(content.bytes(), parsed.text.len())?;
     Ok(without_nul(parsed))
@@ -145,7 +145,7 @@ fn without_nul(mut parsed: ParsedDocument) -> ParsedDocument {
     parsed
 }
 
-fn read(content: Source<'_>, media_type: Option<&str>) -> Result<ParsedDocument, ParseError> {
+fn read(content: DocumentContent<'_>, media_type: Option<&str>) -> Result<ParsedDocument, ParseError> {
     let length = content.bytes();
     if length > MAX_DOCUMENT_BYTES {
         return Err(ParseError::new(
@@ -157,16 +157,16 @@ fn read(content: Source<'_>, media_type: Option<&str>) -> Result<ParsedDocument,
     let given = media_type.map(GivenType::of).transpose()?.flatten();
     if let Some(media_type) = mail_type(content, given.as_ref()) {
         let bytes = match content {
-            Source::Text(text) => text.as_bytes(),
-            Source::Bytes(bytes) => bytes,
+            DocumentContent::Text(text) => text.as_bytes(),
+            DocumentContent::Bytes(bytes) => bytes,
         };
         return mail::parse(bytes, media_type, Properties::default());
     }
     let bytes = match content {
-        Source::Text(text) => {
+        DocumentContent::Text(text) => {
             return parse_text(text.strip_prefix('\u{feff}').unwrap_or(text), given, Properties::default());
         }
-        Source::Bytes(bytes) => bytes,
+        DocumentContent::Bytes(bytes) => bytes,
     };
     if let Some(detected) = detect::file_type(bytes) {
         return match Format::of(detected) {
@@ -188,10 +188,10 @@ fn read(content: Source<'_>, media_type: Option<&str>) -> Result<ParsedDocument,
 }
 
 /// The media type of content that is mail: parts of it are text, each in an encoding of its own.
-fn mail_type(content: Source<'_>, given: Option<&GivenType>) -> Option<String> {
+fn mail_type(content: DocumentContent<'_>, given: Option<&GivenType>) -> Option<String> {
     let bytes = match content {
-        Source::Text(text) => text.as_bytes(),
-        Source::Bytes(bytes) => bytes,
+        DocumentContent::Text(text) => text.as_bytes(),
+        DocumentContent::Bytes(bytes) => bytes,
     };
     match given {
         Some(given) if given.format == Format::File(FileFormat::Mail) => {

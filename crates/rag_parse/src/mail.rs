@@ -8,7 +8,7 @@ mod part;
 use crate::format::{Format, TextFormat};
 use crate::properties::{AUTHOR, CREATED, KEYWORDS, LANGUAGE, Properties, SUBJECT, TITLE};
 use crate::writer::Writer;
-use crate::{ParseError, Source, html, too_long};
+use crate::{DocumentContent, ParseError, html, too_long};
 use part::{Content, Head, Part};
 use rag_core::document::ParsedDocument;
 
@@ -205,7 +205,7 @@ impl Body<'_> {
                 }
                 _ => "text/plain",
             };
-            if let Ok(parsed) = crate::parse(Source::Text(&text), Some(given)) {
+            if let Ok(parsed) = crate::parse(DocumentContent::Text(&text), Some(given)) {
                 writer.heading(self.level, name.unwrap_or("Attachment").to_owned());
                 writer.markdown(&parsed.text, &parsed.headings, self.level);
                 return;

@@ -1,14 +1,14 @@
 //! Tests of mail.
 #![allow(clippy::unwrap_used)]
 
-use super::super::{ParseErrorKind, Source, detect, parse};
+use super::super::{DocumentContent, ParseErrorKind, detect, parse};
 use super::*;
 use std::time::{Duration, Instant};
 
 const HEADER: &str = "From: Ann <ann@example.org>\nTo: Bob <bob@example.org>\nDate: Wed, 1 May 2024 10:00:00 +0200\nMessage-ID: <1@example.org>\nSubject: Plans\n";
 
 fn mail(text: &str) -> ParsedDocument {
-    parse(Source::Bytes(text.as_bytes()), Some("message/rfc822")).unwrap()
+    parse(DocumentContent::Bytes(text.as_bytes()), Some("message/rfc822")).unwrap()
 }
 
 #[track_caller]
@@ -23,7 +23,7 @@ fn a_message_becomes_its_subject_a_few_lines_and_its_words() {
     let text =
         format!("{HEADER}In-Reply-To: <0@example.org>\n\nHello Bob,\n\n> you wrote\nsee you.\n-- \nAnn\n");
     assert_eq!(detect(text.as_bytes()), "message/rfc822");
-    let parsed = parse(Source::Bytes(text.replace('\n', "\r\n").as_bytes()), None).unwrap();
+    let parsed = parse(DocumentContent::Bytes(text.replace('\n', "\r\n").as_bytes()), None).unwrap();
     assert_eq!(parsed.title.as_deref(), Some("Plans"));
     assert_eq!(
         parsed.text,
@@ -49,7 +49,7 @@ fn bodies_are_decoded_and_encoded_words_are_read() {
     );
     let mut bytes = HEADER.as_bytes().to_vec();
     bytes.extend(b"X-Name: Zo\xeb\n\nDer gr\xfcne B\xe4r l\xe4uft \xfcber die Stra\xdfe.");
-    let text = parse(Source::Bytes(&bytes), None).unwrap().text;
+    let text = parse(DocumentContent::Bytes(&bytes), None).unwrap().text;
     assert!(text.contains("Der grüne Bär läuft über die Straße."), "{text}");
     check_body(
         "Content-Type: text/plain; format=flowed\n\none \ntwo\nthree \n> four",
@@ -103,7 +103,7 @@ fn a_mailbox_is_one_document_with_a_section_for_each_message() {
     let text = format!(
         "From ann@example.org Wed May  1 10:00:00 2024\n{HEADER}\nFirst.\n\nFrom bob@example.org Thu May  2 10:00:00 2024\nFrom: b@c\nDate: x\nSubject: Two\n\nFrom here on.\n"
     );
-    let parsed = parse(Source::Text(&text), None).unwrap();
+    let parsed = parse(DocumentContent::Text(&text), None).unwrap();
     let titles: Vec<&str> = parsed.headings.iter().map(|heading| heading.title.as_str()).collect();
     assert_eq!((titles, parsed.title), (vec!["Plans", "Two"], None));
     assert!(parsed.text.ends_with("From: b@c\n\nFrom here on.\n"), "{}", parsed.text);
@@ -140,13 +140,13 @@ fn nesting_and_parts_have_limits() {
     let digest = "Content-Type: multipart/digest; boundary=b\n\n--b\n\n".repeat(10_000);
     let many = format!("Content-Type: multipart/mixed; boundary=b\n\n{}", "--b\n\nx\n".repeat(100_000));
     for text in [forwarded, nested, many] {
-        let error = parse(Source::Text(&format!("{HEADER}{text}")), None).unwrap_err();
+        let error = parse(DocumentContent::Text(&format!("{HEADER}{text}")), None).unwrap_err();
         assert_eq!(error.kind, ParseErrorKind::LimitExceeded, "{error}");
     }
-    let _ = parse(Source::Text(&format!("{HEADER}{digest}")), None);
+    let _ = parse(DocumentContent::Text(&format!("{HEADER}{digest}")), None);
     let never =
         format!("{HEADER}Content-Type: multipart/mixed; boundary=b\n\n{}", "--c\n\nx\n".repeat(100_000));
-    assert!(parse(Source::Text(&never), None).is_ok());
+    assert!(parse(DocumentContent::Text(&never), None).is_ok());
     assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::time::{Duration, Instant};
 
 fn html(text: &str) -> ParsedDocument {
-    parse(Source::Text(text), Some("text/html")).unwrap()
+    parse(DocumentContent::Text(text), Some("text/html")).unwrap()
 }
 
 #[track_caller]
@@ -53,53 +53,62 @@ const ZIP_WORD: &str = "application/vnd.openxmlformats-officedocument.wordproces
 #[test]
 fn text_is_kept_as_it_came() {
     for text in ["  a\r\n\tb  \n\n", "", "\u{a0}ünï\u{301}"] {
-        assert_eq!(parse(Source::Text(text), None).unwrap().text, text);
-        assert_eq!(parse(Source::Text(text), Some("text/markdown")).unwrap().text, text);
+        assert_eq!(parse(DocumentContent::Text(text), None).unwrap().text, text);
+        assert_eq!(parse(DocumentContent::Text(text), Some("text/markdown")).unwrap().text, text);
     }
-    assert_eq!(parse(Source::Text("\u{feff}a"), None).unwrap().text, "a");
-    assert_eq!(parse(Source::Bytes(b"\xef\xbb\xbfa"), None).unwrap().text, "a");
+    assert_eq!(parse(DocumentContent::Text("\u{feff}a"), None).unwrap().text, "a");
+    assert_eq!(parse(DocumentContent::Bytes(b"\xef\xbb\xbfa"), None).unwrap().text, "a");
 }
 
 #[test]
 fn the_given_media_type_goes_before_content() {
-    let parsed = parse(Source::Text("# no heading"), Some("text/plain")).unwrap();
+    let parsed = parse(DocumentContent::Text("# no heading"), Some("text/plain")).unwrap();
     assert_eq!((parsed.headings.len(), parsed.media_type.as_str()), (0, "text/plain"));
-    let parsed = parse(Source::Text("no <b>html</b> page"), Some("Text/HTML; charset=utf-8")).unwrap();
+    let parsed =
+        parse(DocumentContent::Text("no <b>html</b> page"), Some("Text/HTML; charset=utf-8")).unwrap();
     assert_eq!((parsed.text.as_str(), parsed.media_type.as_str()), ("no html page\n", "text/html"));
-    assert_eq!(parse(Source::Bytes(b"a\xa4"), Some("text/plain; charset=iso-8859-15")).unwrap().text, "a€");
-    assert_eq!(parse(Source::Text("a,b"), Some("text/csv")).unwrap().media_type, "text/csv");
+    assert_eq!(
+        parse(DocumentContent::Bytes(b"a\xa4"), Some("text/plain; charset=iso-8859-15")).unwrap().text,
+        "a€"
+    );
+    assert_eq!(parse(DocumentContent::Text("a,b"), Some("text/csv")).unwrap().media_type, "text/csv");
 }
 
 #[test]
 fn what_cannot_be_parsed_is_refused_by_name() {
     let cases = [
         (
-            Source::Bytes(b"\x89PNG\r\n\x1a\n"),
+            DocumentContent::Bytes(b"\x89PNG\r\n\x1a\n"),
             None,
             ParseErrorKind::Unsupported,
             "media type \"image/png\" is not supported",
         ),
         (
-            Source::Bytes(b"%PDF-1.4"),
+            DocumentContent::Bytes(b"%PDF-1.4"),
             Some("text/plain"),
             ParseErrorKind::NotParsable,
             "content is application/pdf, not text/plain",
         ),
         (
-            Source::Text("x"),
+            DocumentContent::Text("x"),
             Some("application/pdf"),
             ParseErrorKind::NotParsable,
             "content is text/plain, not application/pdf",
         ),
-        (Source::Text("a\0b"), None, ParseErrorKind::NotParsable, "document contains a NUL character"),
         (
-            Source::Bytes(b"\xff\xfea\0\0\0"),
+            DocumentContent::Text("a\0b"),
             None,
             ParseErrorKind::NotParsable,
             "document contains a NUL character",
         ),
         (
-            Source::Text("x"),
+            DocumentContent::Bytes(b"\xff\xfea\0\0\0"),
+            None,
+            ParseErrorKind::NotParsable,
+            "document contains a NUL character",
+        ),
+        (
+            DocumentContent::Text("x"),
             Some("nonsense"),
             ParseErrorKind::Unsupported,
             "media type \"nonsense\" is not supported",
@@ -111,7 +120,7 @@ fn what_cannot_be_parsed_is_refused_by_name() {
         assert!(error.hint.is_some());
     }
     let big = "x".repeat(MAX_DOCUMENT_BYTES + 1);
-    assert_eq!(parse(Source::Text(&big), None).unwrap_err().kind, ParseErrorKind::LimitExceeded);
+    assert_eq!(parse(DocumentContent::Text(&big), None).unwrap_err().kind, ParseErrorKind::LimitExceeded);
     assert_eq!(html("a\0b").text, "ab\n");
 }
 
@@ -130,7 +139,7 @@ fn text_stays_in_proportion_to_its_file() {
 #[test]
 fn markdown_headings_are_found_where_they_are() {
     let text = "intro\n\n# One `code` *em*\ntext\n\n  ## Two ##\n\nThree\nlines\n---\n\n```\n# no\n```\n> # quoted\n\n- # item\n\n#\n\n    # code\n";
-    let parsed = parse(Source::Text(text), None).unwrap();
+    let parsed = parse(DocumentContent::Text(text), None).unwrap();
     let found: Vec<(u8, &str, &str)> = parsed
         .headings
         .iter()
@@ -149,7 +158,7 @@ fn markdown_headings_are_found_where_they_are() {
 #[test]
 fn front_matter_gives_title_and_metadata() {
     let text = "---\ntitle: \"A: title\"\nauthors:\n  - Ada\n  - 'Grace'\ntags: [a, \"b, c\"]\nnested:\n  key: value\ndate: 2024-01-02\ntext: |\n  long\n---\n\n# Heading\n";
-    let parsed = parse(Source::Text(text), None).unwrap();
+    let parsed = parse(DocumentContent::Text(text), None).unwrap();
     assert_eq!(parsed.title.as_deref(), Some("A: title"));
     assert_eq!(
         parsed.metadata_json,
@@ -158,7 +167,7 @@ fn front_matter_gives_title_and_metadata() {
     assert_eq!(parsed.headings.len(), 1);
     assert_eq!(parsed.text, text);
     let toml = "+++\ntitle = \"T\"\ntags = ['x']\n+++\nwords";
-    let parsed = parse(Source::Text(toml), None).unwrap();
+    let parsed = parse(DocumentContent::Text(toml), None).unwrap();
     assert_eq!(parsed.metadata_json, r#"{"keywords":"x","tags":"x","title":"T"}"#);
 }
 
@@ -195,13 +204,13 @@ fn nesting_of_any_depth_neither_overflows_nor_hangs() {
         ["div", "b", "ul><li", "blockquote", "table><tr><td", "p", "span", "font id=1", "a", "svg", "dl><dt"]
     {
         let page = format!("<{tag}>").repeat(50_000);
-        match parse(Source::Text(&page), Some("text/html")) {
+        match parse(DocumentContent::Text(&page), Some("text/html")) {
             Ok(parsed) => assert!(parsed.text.len() < 100, "{tag}"),
             Err(error) => assert_eq!(error.kind, ParseErrorKind::LimitExceeded, "{tag}"),
         }
     }
     let page = "<div>".repeat(1_000_000);
-    let kind = parse(Source::Text(&page), Some("text/html")).unwrap_err().kind;
+    let kind = parse(DocumentContent::Text(&page), Some("text/html")).unwrap_err().kind;
     assert_eq!(kind, ParseErrorKind::LimitExceeded);
     let deep = format!("{}text{}", "<div>".repeat(2_000), "</div>".repeat(2_000));
     assert_eq!(html(&deep).text, "text\n");
@@ -212,7 +221,8 @@ fn nesting_of_any_depth_neither_overflows_nor_hangs() {
 #[test]
 fn a_tag_of_many_attributes_is_refused_and_a_long_script_is_not() {
     let many = |count: usize| (0..count).map(|n| format!(" a{n}=\"x y\"")).collect::<String>();
-    let page = |attributes: &str| parse(Source::Text(&format!("<p{attributes}>x</p>")), Some("text/html"));
+    let page =
+        |attributes: &str| parse(DocumentContent::Text(&format!("<p{attributes}>x</p>")), Some("text/html"));
     assert!(page(&many(4_000)).is_ok());
     let error = page(&many(6_000)).unwrap_err();
     assert_eq!(error.message, "HTML document has more than 5000 attributes in a tag");
@@ -224,8 +234,10 @@ fn a_tag_of_many_attributes_is_refused_and_a_long_script_is_not() {
 fn markup_that_multiplies_is_stopped() {
     let formats: String = (0..200).map(|i| format!("<b id={i}>")).collect();
     let page = format!("<p>{formats}</p>{}", "<p>x</p>".repeat(20_000));
-    let kind =
-        parse(Source::Text(&page), Some("text/html")).map(|parsed| parsed.text.len()).unwrap_err().kind;
+    let kind = parse(DocumentContent::Text(&page), Some("text/html"))
+        .map(|parsed| parsed.text.len())
+        .unwrap_err()
+        .kind;
     assert_eq!(kind, ParseErrorKind::LimitExceeded);
     let row = format!("<td rowspan=65000>{}</td>", "long ".repeat(30)).repeat(200);
     let page = format!("<table><tr>{row}</tr>{}</table>", "<tr><td></tr>".repeat(5_000));
@@ -241,7 +253,7 @@ fn markdown_of_any_kind_is_read_in_reasonable_time() {
         ["> ", "- ", "[", "*", "`", "# x\n", "a\n-\n", "<", "![](", "| a ", "&", "\\", "1. ", "    ", "***"]
     {
         let text = piece.repeat(200_000 / piece.len());
-        parse(Source::Text(&text), Some("text/markdown")).unwrap();
+        parse(DocumentContent::Text(&text), Some("text/markdown")).unwrap();
     }
     assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
 }
@@ -265,10 +277,10 @@ proptest! {
 
     #[test]
     fn any_bytes_are_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        if let Ok(parsed) = parse(Source::Bytes(&bytes), None) {
+        if let Ok(parsed) = parse(DocumentContent::Bytes(&bytes), None) {
             prop_assert!(!parsed.text.contains('\0'));
         }
-        let _ = parse(Source::Bytes(&bytes), Some("text/html"));
+        let _ = parse(DocumentContent::Bytes(&bytes), Some("text/html"));
     }
 
     #[test]

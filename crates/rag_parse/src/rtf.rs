@@ -62,7 +62,7 @@ const INFO: &[(&str, &str)] =
 ///
 /// Errors: [`ParseErrorKind::LimitExceeded`] beyond [`MAX_DEPTH`] and for too long a text.
 pub(crate) fn parse(bytes: &[u8], media_type: String) -> Result<ParsedDocument, ParseError> {
-    let mut reader = Reader::new();
+    let mut reader = RtfReader::new();
     for token in Tokens::of(bytes) {
         reader.take(token)?;
         if reader.page.writer.is_full() {
@@ -84,7 +84,7 @@ pub(crate) fn parse(bytes: &[u8], media_type: String) -> Result<ParsedDocument, 
 /// What holds within a group, and is forgotten at its end.
 #[derive(Debug, Clone, Copy)]
 struct State {
-    place: Place,
+    destination: Destination,
     /// Bytes that stand for a character beside its number.
     fallback: usize,
     font: i32,
@@ -96,7 +96,7 @@ struct State {
 
 /// What text in a group is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Destination {
     Body,
     /// The mark of a list item.
     Mark,
@@ -107,7 +107,7 @@ enum Place {
     Nowhere,
 }
 
-struct Reader {
+struct RtfReader {
     state: State,
     open: Vec<State>,
     charsets: Charsets,
@@ -124,10 +124,10 @@ struct Reader {
     page: Page,
 }
 
-impl Reader {
+impl RtfReader {
     fn new() -> Self {
         let state = State {
-            place: Place::Body,
+            destination: Destination::Body,
             fallback: 1,
             font: -1,
             is_in_table: false,
@@ -200,25 +200,25 @@ impl Reader {
         if let Some(state) = self.open.pop() {
             self.state = state;
         }
-        if ended.place == self.state.place {
+        if ended.destination == self.state.destination {
             return;
         }
-        match ended.place {
-            Place::Info(key) => {
+        match ended.destination {
+            Destination::Info(key) => {
                 let value = std::mem::take(&mut self.value);
                 self.properties.set(key, &value);
             }
-            Place::Date(key) => {
+            Destination::Date(key) => {
                 let [year, month, day] = std::mem::take(&mut self.date);
                 if year > 0 {
                     self.properties.set(key, &format!("{year:04}-{month:02}-{day:02}"));
                 }
             }
-            Place::Mark => {
+            Destination::Mark => {
                 let mark = std::mem::take(&mut self.value);
                 self.page.begin_item(&mark);
             }
-            Place::Body | Place::Fonts | Place::Nowhere => {}
+            Destination::Body | Destination::Fonts | Destination::Nowhere => {}
         }
     }
 
@@ -235,9 +235,9 @@ impl Reader {
     }
 
     fn text(&mut self, text: &str) {
-        match self.state.place {
-            Place::Body if !self.state.is_hidden => self.page.text(text),
-            Place::Info(_) | Place::Mark => self.value.push_str(text),
+        match self.state.destination {
+            Destination::Body if !self.state.is_hidden => self.page.text(text),
+            Destination::Info(_) | Destination::Mark => self.value.push_str(text),
             _ => {}
         }
     }
@@ -259,10 +259,10 @@ impl Reader {
             "ansicpg" => self.charsets.set_default(number.unwrap_or_default()),
             "mac" => self.charsets.set_default(10_000),
             "uc" => self.state.fallback = number.unwrap_or(1).clamp(0, 16) as usize,
-            "f" | "af" if self.state.place == Place::Fonts || word == "f" => {
+            "f" | "af" if self.state.destination == Destination::Fonts || word == "f" => {
                 self.state.font = number.unwrap_or(-1);
             }
-            "fcharset" if self.state.place == Place::Fonts => {
+            "fcharset" if self.state.destination == Destination::Fonts => {
                 self.charsets.set_font(self.state.font, number.unwrap_or_default());
             }
             "plain" => {
@@ -274,7 +274,7 @@ impl Reader {
             "mo" => self.date[1] = number.unwrap_or_default(),
             "dy" => self.date[2] = number.unwrap_or_default(),
             "tab" | "nestcell" => self.text(" "),
-            "line" | "lbr" | "softline" if self.state.place == Place::Body => self.page.line(),
+            "line" | "lbr" | "softline" if self.state.destination == Destination::Body => self.page.line(),
             "emdash" => self.text("—"),
             "endash" => self.text("–"),
             "lquote" => self.text("‘"),
@@ -283,7 +283,7 @@ impl Reader {
             "rdblquote" => self.text("”"),
             "bullet" => self.text("•"),
             "emspace" | "enspace" | "qmspace" => self.text(" "),
-            _ if self.state.place == Place::Body => self.paragraph_word(word, number),
+            _ if self.state.destination == Destination::Body => self.paragraph_word(word, number),
             _ => {}
         }
     }
@@ -307,22 +307,22 @@ impl Reader {
     /// Whether a word says what a group that it begins is.
     fn begin_group(&mut self, word: &str) -> bool {
         let may_pass = std::mem::take(&mut self.may_pass);
-        let place = match word {
-            "fonttbl" => Place::Fonts,
-            "listtext" | "pntext" => Place::Mark,
-            "info" => Place::Nowhere,
+        let destination = match word {
+            "fonttbl" => Destination::Fonts,
+            "listtext" | "pntext" => Destination::Mark,
+            "info" => Destination::Nowhere,
             // A box whose text is all that is known of it.
-            "shptxt" => Place::Body,
-            "creatim" => Place::Date(CREATED),
-            "revtim" => Place::Date(MODIFIED),
-            _ if PASSED_OVER.contains(&word) => Place::Nowhere,
+            "shptxt" => Destination::Body,
+            "creatim" => Destination::Date(CREATED),
+            "revtim" => Destination::Date(MODIFIED),
+            _ if PASSED_OVER.contains(&word) => Destination::Nowhere,
             _ => match INFO.iter().find(|(name, _)| *name == word) {
-                Some((_, key)) => Place::Info(key),
-                None if may_pass => Place::Nowhere,
+                Some((_, key)) => Destination::Info(key),
+                None if may_pass => Destination::Nowhere,
                 None => return false,
             },
         };
-        self.state.place = place;
+        self.state.destination = destination;
         self.value.clear();
         true
     }

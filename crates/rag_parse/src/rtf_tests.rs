@@ -1,12 +1,12 @@
 //! Tests of Rich Text Format.
 #![allow(clippy::unwrap_used)]
 
-use crate::{ParseErrorKind, Source, detect, parse};
+use crate::{DocumentContent, ParseErrorKind, detect, parse};
 use rag_core::document::ParsedDocument;
 use std::time::{Duration, Instant};
 
 fn rtf(body: &str) -> ParsedDocument {
-    parse(Source::Bytes(format!("{{\\rtf1\\ansi {body}}}").as_bytes()), None).unwrap()
+    parse(DocumentContent::Bytes(format!("{{\\rtf1\\ansi {body}}}").as_bytes()), None).unwrap()
 }
 
 #[track_caller]
@@ -20,7 +20,7 @@ fn paragraphs_are_text_and_what_is_none_is_passed_over() {
     assert_eq!(detect(b"{\\rtf1 x}"), "application/rtf");
     check(text, "One two three.\n\nFour\nfive six.");
     for media_type in ["application/rtf", "text/rtf"] {
-        assert!(parse(Source::Bytes(b"{\\rtf1 x}"), Some(media_type)).is_ok());
+        assert!(parse(DocumentContent::Bytes(b"{\\rtf1 x}"), Some(media_type)).is_ok());
     }
 }
 
@@ -76,7 +76,10 @@ fn broken_and_hostile_files_come_to_an_end() {
         let _ = rtf(body);
     }
     let deep = "{\\rtf1 ".to_owned() + &"{".repeat(1_000_000);
-    assert_eq!(parse(Source::Bytes(deep.as_bytes()), None).unwrap_err().kind, ParseErrorKind::LimitExceeded);
+    assert_eq!(
+        parse(DocumentContent::Bytes(deep.as_bytes()), None).unwrap_err().kind,
+        ParseErrorKind::LimitExceeded
+    );
     rtf(&"\\cell ".repeat(300_000));
     rtf(&"{\\b x}".repeat(200_000));
     rtf(&"x\\par ".repeat(100_000));

@@ -3,7 +3,7 @@
 //! `RAG_BLESS=1 cargo test -p rag_parse --test golden` writes the Markdown anew; look at the difference.
 #![allow(clippy::unwrap_used)]
 
-use rag_parse::{Source, parse};
+use rag_parse::{DocumentContent, parse};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn pages_become_the_markdown_beside_them() {
     pages.sort();
     assert!(pages.len() >= 6, "golden pages are missing");
     for page in pages {
-        let parsed = parse(Source::Bytes(&std::fs::read(&page).unwrap()), None).unwrap();
+        let parsed = parse(DocumentContent::Bytes(&std::fs::read(&page).unwrap()), None).unwrap();
         let mut found = String::new();
         writeln!(found, "media type: {}", parsed.media_type).unwrap();
         writeln!(found, "title: {}", parsed.title.as_deref().unwrap_or("(none)")).unwrap();

@@ -6,7 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a table for people")]
 
-use rag_parse::Source;
+use rag_parse::DocumentContent;
 use rag_test_files::{TestFile, bombs, damaged, originals, wrong_types};
 use std::io::Write;
 use std::time::Instant;
@@ -25,8 +25,9 @@ fn main() {
         // 5 sets the mark of the highest resident memory back.
         let _ = std::fs::write("/proc/self/clear_refs", "5");
         let began = Instant::now();
-        let outcome =
-            std::panic::catch_unwind(|| rag_parse::parse(Source::Bytes(&file.bytes), file.media_type));
+        let outcome = std::panic::catch_unwind(|| {
+            rag_parse::parse(DocumentContent::Bytes(&file.bytes), file.media_type)
+        });
         let milliseconds = began.elapsed().as_millis();
         let said = match outcome {
             Ok(Ok(parsed)) => format!("{}, {} bytes of text", parsed.media_type, parsed.text.len()),

@@ -3,7 +3,7 @@
 //! Later layers replace equal keys of earlier ones: facts (words, language, source, …), the file's metadata
 //! (author, created, …), rules. What a user gave stands apart and wins in filters, see [`super::effective_rows`].
 
-use super::rule::{MAX_VALUES, Rule, RuleDefinition, Source};
+use super::rule::{MAX_VALUES, Rule, RuleDefinition, SourceField};
 use super::{MAX_INDEXED_CHARS, date, language, moment};
 use crate::file_name::{extension, file_name, source};
 use crate::option::OptionError;
@@ -63,7 +63,7 @@ impl RuleSet {
         let language = found.get("language").and_then(Value::as_str).map(str::to_owned);
         let text = head(subject.text, MAX_SCANNED_BYTES);
         let file_name = subject.uri.and_then(file_name);
-        let mut lower: HashMap<Source, String> = HashMap::new();
+        let mut lower: HashMap<SourceField, String> = HashMap::new();
         let mut by_rules: Map<String, Value> = Map::new();
         let mut stopped = false;
         let mut goes_on = || {
@@ -78,10 +78,10 @@ impl RuleSet {
                 break;
             }
             let looked_at = match rule.source {
-                Source::Text => Some(text),
-                Source::Title => subject.title,
-                Source::Uri => subject.uri,
-                Source::FileName => file_name.as_deref(),
+                SourceField::Text => Some(text),
+                SourceField::Title => subject.title,
+                SourceField::Uri => subject.uri,
+                SourceField::FileName => file_name.as_deref(),
             };
             let Some(looked_at) = looked_at else { continue };
             let values = if rule.reads_lower_case() {

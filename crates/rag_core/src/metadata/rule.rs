@@ -65,7 +65,7 @@ impl Default for RuleDefinition {
 
 /// Where a rule looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Source {
+pub(super) enum SourceField {
     Text,
     Title,
     Uri,
@@ -99,7 +99,7 @@ enum ValueType {
 #[derive(Debug)]
 pub struct Rule {
     pub(super) key: String,
-    pub(super) source: Source,
+    pub(super) source: SourceField,
     pub(super) multiple: bool,
     finder: Finder,
     value_type: ValueType,
@@ -112,10 +112,10 @@ impl Rule {
     /// regular expression; `LimitExceeded` for one that is too long or too large.
     pub fn compile(definition: &RuleDefinition) -> Result<Self, OptionError> {
         let source = match definition.source.as_str() {
-            "text" => Source::Text,
-            "title" => Source::Title,
-            "uri" => Source::Uri,
-            "file_name" => Source::FileName,
+            "text" => SourceField::Text,
+            "title" => SourceField::Title,
+            "uri" => SourceField::Uri,
+            "file_name" => SourceField::FileName,
             other => return Err(unknown("source", other, "\"text\", \"title\", \"uri\", \"file_name\"")),
         };
         let value_type = match definition.value_type.as_str() {
@@ -162,7 +162,7 @@ impl Rule {
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Vec<Value> {
         let limit = if self.multiple { MAX_VALUES } else { 1 };
-        let in_name = matches!(self.source, Source::Uri | Source::FileName);
+        let in_name = matches!(self.source, SourceField::Uri | SourceField::FileName);
         let found: Vec<String> = match &self.finder {
             Finder::Pattern { pattern, template } => {
                 return self.matched(pattern, template.as_deref(), text, limit, goes_on);

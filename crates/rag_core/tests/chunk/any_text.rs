@@ -3,7 +3,7 @@
 use super::{BIG, ChunkMethod, ChunkOptions, Nasty, SizeUnit, Words, check_invariants, chunk, options};
 use proptest::prelude::*;
 use rag_core::chunk::{TokenBudget, Tokenizer};
-use rag_parse::{Source, parse};
+use rag_parse::{DocumentContent, parse};
 use std::collections::HashSet;
 
 fn nasty_text() -> impl Strategy<Value = String> {
@@ -58,14 +58,14 @@ proptest! {
     ) {
         let tokenizer: &dyn Tokenizer = if nasty { &Nasty } else { &Words };
         let budget = TokenBudget { max_tokens: room + prefix + 2, special_tokens: 2, passage_prefix_tokens: prefix };
-        let parsed = parse(Source::Text(&text), Some("text/markdown")).unwrap();
+        let parsed = parse(DocumentContent::Text(&text), Some("text/markdown")).unwrap();
         let document = chunk(parsed, title.as_deref(), &options, &budget, tokenizer);
         check_invariants(&document, &options, &budget, tokenizer);
     }
 
     #[test]
     fn the_same_text_gives_the_same_chunks(text in nasty_text(), given in any_options()) {
-        let parsed = parse(Source::Text(&text), None).unwrap();
+        let parsed = parse(DocumentContent::Text(&text), None).unwrap();
         let once = chunk(parsed.clone(), None, &given, &BIG, &Nasty);
         prop_assert_eq!(once, chunk(parsed, None, &given, &BIG, &Nasty));
     }
@@ -93,7 +93,7 @@ fn varied_text(seed: u64, paragraph: u64) -> String {
 #[test]
 fn text_put_in_front_changes_the_chunks_at_the_front_only() {
     let cut = |text: &str| -> Vec<String> {
-        let parsed = parse(Source::Text(text), Some("text/plain")).unwrap();
+        let parsed = parse(DocumentContent::Text(text), Some("text/plain")).unwrap();
         let document = chunk(parsed, None, &options(120, 16), &BIG, &Words);
         document.chunks.iter().map(|c| document.chunk_text(c).to_owned()).collect()
     };

@@ -3,14 +3,14 @@
 use super::{BIG, ChunkMethod, ChunkOptions, SizeUnit, Words, check_invariants, chunk, options, texts};
 use rag_core::chunk::{TokenBudget, Tokenizer};
 use rag_core::document::PreparedDocument;
-use rag_parse::{Source, parse};
+use rag_parse::{DocumentContent, parse};
 
 fn of(method: ChunkMethod, size: u32, overlap: u32, min_size: u32) -> ChunkOptions {
     ChunkOptions { size, overlap, min_size, ..ChunkOptions::of(method, SizeUnit::Tokens) }
 }
 
 fn cut_by(text: &str, options: &ChunkOptions, budget: &TokenBudget) -> PreparedDocument {
-    let parsed = parse(Source::Text(text), Some("text/markdown")).unwrap();
+    let parsed = parse(DocumentContent::Text(text), Some("text/markdown")).unwrap();
     let document = chunk(parsed, None, options, budget, &Words);
     check_invariants(&document, options, budget, &Words);
     document
@@ -172,7 +172,7 @@ fn a_text_of_dense_characters_still_fits_the_model() {
             overlap: 0,
             ..ChunkOptions::of(ChunkMethod::Recursive, SizeUnit::Characters)
         };
-        let parsed = parse(Source::Text(&text), Some("text/plain")).unwrap();
+        let parsed = parse(DocumentContent::Text(&text), Some("text/plain")).unwrap();
         let document = chunk(parsed, None, &options, &BIG, &Characters);
         check_invariants(&document, &options, &BIG, &Characters);
         assert!(document.chunks.len() >= 6);

@@ -3,11 +3,11 @@
 use super::{BIG, Words, check_invariants, chunk, options, texts};
 use proptest::prelude::*;
 use rag_core::document::{PageStart, PreparedDocument};
-use rag_parse::{Source, parse};
+use rag_parse::{DocumentContent, parse};
 
 /// Cuts sentences of ten words into chunks of 400 words with 64 repeated; pages begin at these bytes.
 fn cut_pages(text: &str, offsets: &[usize]) -> PreparedDocument {
-    let mut parsed = parse(Source::Text(text), Some("text/plain")).unwrap();
+    let mut parsed = parse(DocumentContent::Text(text), Some("text/plain")).unwrap();
     parsed.pages = (1..).zip(offsets).map(|(page, &offset)| PageStart { page, offset }).collect();
     chunk(parsed, None, &options(400, 64), &BIG, &Words)
 }

@@ -5,7 +5,7 @@ use super::{
 };
 use rag_core::chunk::{MAX_CONTEXT_TOKENS, TokenBudget, Tokenizer};
 use rag_core::document::{Heading, PageStart, ParsedDocument};
-use rag_parse::{Source, parse};
+use rag_parse::{DocumentContent, parse};
 use std::cell::Cell;
 use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
@@ -42,12 +42,14 @@ fn context_loses_its_left_parts_when_the_text_needs_the_room() {
     let body = "w ".repeat(9);
     let budget = TokenBudget { max_tokens: 16, special_tokens: 2, passage_prefix_tokens: 1 };
     let parsed =
-        parse(Source::Text(&format!("# Outer\n\n## Inner\n\n{body}")), Some("text/markdown")).unwrap();
+        parse(DocumentContent::Text(&format!("# Outer\n\n## Inner\n\n{body}")), Some("text/markdown"))
+            .unwrap();
     let document = chunk(parsed, Some("Title"), &options(13, 0), &budget, &Words);
     // 13 tokens of text fill the room, so the context is empty.
     assert_eq!(document.chunks[0].tokens, 13);
     assert_eq!(document.chunks[0].context, "");
-    let parsed = parse(Source::Text("# Outer\n\n## Inner\n\nw w w w w w"), Some("text/markdown")).unwrap();
+    let parsed =
+        parse(DocumentContent::Text("# Outer\n\n## Inner\n\nw w w w w w"), Some("text/markdown")).unwrap();
     let document = chunk(parsed, Some("Title"), &options(13, 0), &budget, &Words);
     assert_eq!(document.chunks[0].context, "Outer > Inner");
 }
@@ -150,7 +152,7 @@ fn headings_that_make_no_sense_are_passed_over() {
 fn an_endless_word_is_cut_between_graphemes() {
     let text = "👩‍👩‍👧‍👦".repeat(40);
     let budget = TokenBudget { max_tokens: 40, special_tokens: 2, passage_prefix_tokens: 0 };
-    let parsed = parse(Source::Text(&text), Some("text/plain")).unwrap();
+    let parsed = parse(DocumentContent::Text(&text), Some("text/plain")).unwrap();
     let document = chunk(parsed, None, &options(32, 0), &budget, &Nasty);
     check_invariants(&document, &options(32, 0), &budget, &Nasty);
     assert!(texts(&document).iter().all(|chunk| chunk.graphemes(true).all(|g| g == "👩‍👩‍👧‍👦")));
@@ -162,7 +164,7 @@ fn a_grapheme_that_just_fits_is_not_cut() {
     let text = "x".repeat(63)
         + "\n```\ncode line\n\n# Heading line\naaa ¡ \u{301}𑆳\u{cd5}\n- item one Aa. \n# Heading line\n";
     let budget = TokenBudget { max_tokens: 10, special_tokens: 2, passage_prefix_tokens: 0 };
-    let parsed = parse(Source::Text(&text), None).unwrap();
+    let parsed = parse(DocumentContent::Text(&text), None).unwrap();
     check_invariants(&chunk(parsed, None, &options(5, 0), &budget, &Nasty), &options(5, 0), &budget, &Nasty);
 }
 
@@ -188,7 +190,7 @@ fn the_tokenizer_reads_a_text_a_bounded_number_of_times() {
     let text = section.repeat(40);
     for method in [ChunkMethod::Recursive, ChunkMethod::Section, ChunkMethod::ParentChild] {
         for unit in [SizeUnit::Tokens, SizeUnit::Characters] {
-            let parsed = parse(Source::Text(&text), Some("text/markdown")).unwrap();
+            let parsed = parse(DocumentContent::Text(&text), Some("text/markdown")).unwrap();
             let counting = Counting { calls: Cell::new(0), bytes: Cell::new(0) };
             let options = ChunkOptions::of(method, unit);
             let document = chunk(parsed, Some("Title"), &options, &BIG, &counting);
@@ -210,7 +212,7 @@ fn a_heading_within_a_chunk_is_not_parted_from_its_text() {
         ..ChunkOptions::of(ChunkMethod::Section, SizeUnit::Tokens)
     };
     let small = TokenBudget { max_tokens: 33, special_tokens: 2, passage_prefix_tokens: 0 };
-    let parsed = parse(Source::Text(&text), Some("text/markdown")).unwrap();
+    let parsed = parse(DocumentContent::Text(&text), Some("text/markdown")).unwrap();
     let document = chunk(parsed, None, &section, &small, &Words);
     check_invariants(&document, &section, &small, &Words);
     assert!(document.chunks.len() > 2 * document.sections.len());
@@ -223,7 +225,7 @@ fn a_heading_within_a_chunk_is_not_parted_from_its_text() {
 fn a_text_of_one_grapheme_or_of_flags_alone_is_cut_in_time() {
     // Twenty times what takes a second where each piece reads the whole text again.
     for text in ["🇩🇪".repeat(60_000), format!("a{}", "\u{301}".repeat(200_000))] {
-        let parsed = parse(Source::Text(&text), Some("text/plain")).unwrap();
+        let parsed = parse(DocumentContent::Text(&text), Some("text/plain")).unwrap();
         let document = chunk(parsed, None, &options(200, 20), &BIG, &Nasty);
         let end = document.chunks.iter().map(|chunk| chunk.bytes.end).max();
         assert_eq!(end, Some(text.len()));

@@ -4,7 +4,7 @@ use super::{BIG, ChunkMethod, ChunkOptions, Words, check_invariants, chunk, opti
 use proptest::prelude::*;
 use rag_core::chunk::{TokenBudget, Tokenizer, indexed_title, table_header};
 use rag_core::document::PreparedDocument;
-use rag_parse::{Source, parse};
+use rag_parse::{DocumentContent, parse};
 
 const HEADER: &str = "| City | People |\n| --- | ---: |";
 
@@ -13,7 +13,7 @@ fn table(rows: usize) -> String {
 }
 
 fn cut(text: &str, options: &ChunkOptions, budget: &TokenBudget) -> PreparedDocument {
-    let parsed = parse(Source::Text(text), Some("text/markdown")).unwrap();
+    let parsed = parse(DocumentContent::Text(text), Some("text/markdown")).unwrap();
     let document = chunk(parsed, Some("Atlas"), options, budget, &Words);
     check_invariants(&document, options, budget, &Words);
     document

@@ -6,7 +6,7 @@ use crate::failure::{Explain, failure};
 use crate::process;
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
-use rag_parse::{ParseError, ParseErrorKind, Source};
+use rag_parse::{DocumentContent, ParseError, ParseErrorKind};
 use rag_wire::{
     Content, Failure, FailureCode, FrameError, MAX_FRAME_BYTES, ParseLimits, read_frame, write_frame,
 };
@@ -59,11 +59,11 @@ pub fn parse() -> ExitCode {
 }
 
 fn parse_document(content: &Content, media_type: Option<&str>) -> ChildReply {
-    let source = match content {
-        Content::Text(text) => Source::Text(text),
-        Content::Bytes(bytes) => Source::Bytes(bytes),
+    let content = match content {
+        Content::Text(text) => DocumentContent::Text(text),
+        Content::Bytes(bytes) => DocumentContent::Bytes(bytes),
     };
-    match std::panic::catch_unwind(|| rag_parse::parse(source, media_type)) {
+    match std::panic::catch_unwind(|| rag_parse::parse(content, media_type)) {
         Ok(Ok(parsed)) => ChildReply::Parsed(parsed),
         Ok(Err(error)) => ChildReply::Failed(failed(error)),
         Err(_) => ChildReply::Failed(failure(

@@ -14,7 +14,7 @@ use crate::ticket::{Ticket, Waited};
 use rag_core::chunk::{ChunkRequest, TokenBudget, chunk};
 use rag_core::document::{ParsedDocument, PreparedDocument};
 use rag_core::sentence::SentenceLanguage;
-use rag_parse::Source;
+use rag_parse::DocumentContent;
 use rag_wire::{Content, Failure, FailureCode, FrameError, ParseLimits, Prepare, encode, read_frame};
 use std::io::{Read, Write};
 use std::os::fd::BorrowedFd;
@@ -77,7 +77,7 @@ pub(crate) fn parse_document(
     check_size(limits, &content)?;
     match &content {
         Content::Text(text) if is_plain(media_type.as_deref()) => {
-            Ok(rag_parse::parse(Source::Text(text), media_type.as_deref()).map_err(failed)?)
+            Ok(rag_parse::parse(DocumentContent::Text(text), media_type.as_deref()).map_err(failed)?)
         }
         _ => parse_in_child(limits, child_lock, content, media_type, waiter),
     }

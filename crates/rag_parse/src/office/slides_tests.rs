@@ -97,7 +97,7 @@ fn at(left: i64, top: i64, width: i64, height: i64) -> String {
 }
 
 fn parsed(slides: &[&str]) -> ParsedDocument {
-    crate::parse(crate::Source::Bytes(&file(slides)), None).unwrap()
+    crate::parse(crate::DocumentContent::Bytes(&file(slides)), None).unwrap()
 }
 
 /// What a slide becomes, without the notes that the last one has.
@@ -237,14 +237,14 @@ fn a_slide_named_twice_or_missing_is_read_once_or_not() {
             &format!("<p:sld><p:spTree>{}</p:spTree></p:sld>", shape("<p:ph idx=\"1\"/>", "", &["x"])),
         ),
     ]);
-    let document = crate::parse(crate::Source::Bytes(&bytes), None).unwrap();
+    let document = crate::parse(crate::DocumentContent::Bytes(&bytes), None).unwrap();
     assert_eq!((document.text.as_str(), document.pages[0].page), ("- x\n", 2));
 }
 
 #[test]
 fn deep_groups_are_refused() {
     let bytes = file(&[&"<p:grpSp>".repeat(10_000)]);
-    let error = crate::parse(crate::Source::Bytes(&bytes), None).unwrap_err();
+    let error = crate::parse(crate::DocumentContent::Bytes(&bytes), None).unwrap_err();
     assert_eq!(error.kind, ParseErrorKind::LimitExceeded);
 }
 

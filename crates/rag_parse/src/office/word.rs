@@ -133,7 +133,7 @@ fn render(
         Some((name, text)) => Numbering::read(text, name)?,
         None => Numbering::default(),
     };
-    let mut reader = Reader {
+    let mut reader = DocxReader {
         archive,
         styles: &parts.styles,
         numbering,
@@ -186,7 +186,7 @@ fn render(
 }
 
 /// The walk through a document.
-struct Reader<'a> {
+struct DocxReader<'a> {
     archive: &'a Archive<'a>,
     styles: &'a Styles,
     numbering: Numbering,
@@ -209,7 +209,7 @@ struct Reader<'a> {
     apart: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> DocxReader<'a> {
     /// Reads the blocks below the element whose start was read last.
     fn blocks(&mut self, xml: &mut Xml<'_>, out: &mut Vec<Block>) -> Result<(), ParseError> {
         while let Some(element) = xml.child()? {

@@ -4,7 +4,7 @@
 use super::tests::{TYPES, WORD, cell, check, file, item, p, parsed};
 use super::*;
 use crate::zip::tests::archive;
-use crate::{Source, parse};
+use crate::{DocumentContent, parse};
 use proptest::prelude::*;
 use rag_core::document::PageStart;
 
@@ -86,7 +86,7 @@ fn a_million_nested_elements_are_refused() {
     ];
     for (name, depth) in cases {
         let bytes = file(&format!("<{name}>").repeat(depth));
-        let error = parse(Source::Bytes(&bytes), None).unwrap_err();
+        let error = parse(DocumentContent::Bytes(&bytes), None).unwrap_err();
         assert_eq!(error.kind, ParseErrorKind::LimitExceeded, "{name}: {error}");
     }
 }
@@ -118,7 +118,7 @@ fn missing_and_broken_parts_are_named() {
         (&[("word/document.xml", "<html/>")], ""),
     ];
     for (parts, message) in cases {
-        match parse(Source::Bytes(&archive(parts)), Some(WORD)) {
+        match parse(DocumentContent::Bytes(&archive(parts)), Some(WORD)) {
             Ok(document) => assert!(message.is_empty() && document.text.is_empty()),
             Err(error) => {
                 assert_eq!(error.kind, ParseErrorKind::NotParsable);
@@ -133,7 +133,7 @@ fn a_password_is_named() {
     let mut bytes = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".to_vec();
     bytes.extend("EncryptedPackage".encode_utf16().flat_map(u16::to_le_bytes));
     for media_type in [None, Some(WORD)] {
-        let error = parse(Source::Bytes(&bytes), media_type).unwrap_err();
+        let error = parse(DocumentContent::Bytes(&bytes), media_type).unwrap_err();
         assert_eq!(
             (error.kind, error.message.as_str()),
             (ParseErrorKind::NotParsable, "document is protected by a password")
@@ -145,7 +145,7 @@ fn a_password_is_named() {
 fn a_truncated_file_is_refused_at_every_length() {
     let bytes = file(&p("some text"));
     for length in (0..bytes.len()).step_by(97) {
-        let result = parse(Source::Bytes(&bytes[..length]), Some(WORD));
+        let result = parse(DocumentContent::Bytes(&bytes[..length]), Some(WORD));
         assert!(
             matches!(&result, Err(error) if error.kind == ParseErrorKind::NotParsable),
             "{length}: {result:?}"
@@ -224,6 +224,6 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = value;
         }
-        let _ = parse(Source::Bytes(&bytes), Some(WORD));
+        let _ = parse(DocumentContent::Bytes(&bytes), Some(WORD));
     }
 }

@@ -90,7 +90,7 @@ const CHART: &str = r#"<c:chartSpace><c:chart><c:title><a:p><a:r><a:t>Sales</a:t
 </c:plotArea></c:chart></c:chartSpace>"#;
 
 pub(super) fn parsed(body: &str) -> ParsedDocument {
-    crate::parse(crate::Source::Bytes(&file(body)), None).unwrap()
+    crate::parse(crate::DocumentContent::Bytes(&file(body)), None).unwrap()
 }
 
 pub(super) fn check(body: &str, expected: &str) {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::zip::tests::archive as zipped;
-use crate::{ParseErrorKind, Source, detect, parse};
+use crate::{DocumentContent, ParseErrorKind, detect, parse};
 use rag_core::document::ParsedDocument;
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ fn workbook(sheets: &[(&str, &str)], parts: &[(&str, &str)]) -> Vec<u8> {
 }
 
 fn parsed(sheets: &[(&str, &str)], parts: &[(&str, &str)]) -> ParsedDocument {
-    parse(Source::Bytes(&workbook(sheets, parts)), None).unwrap()
+    parse(DocumentContent::Bytes(&workbook(sheets, parts)), None).unwrap()
 }
 
 /// A sheet of inline texts: rows of `A1=text` words.
@@ -76,7 +76,7 @@ fn each_sheet_is_a_page_under_its_name() {
         &[("docProps/core.xml", "<p><title>Sales</title><creator>Ann</creator></p>")],
     );
     assert_eq!(detect(&bytes), TYPE);
-    let parsed = parse(Source::Bytes(&bytes), Some(TYPE)).unwrap();
+    let parsed = parse(DocumentContent::Bytes(&bytes), Some(TYPE)).unwrap();
     assert_eq!(parsed.text, "## One\n\n| a | b |\n| --- | --- |\n| c | d |\n\n## Two\n\ne\n");
     let pages: Vec<(u32, &str)> =
         parsed.pages.iter().map(|page| (page.page, &parsed.text[page.offset..page.offset + 6])).collect();
@@ -164,15 +164,16 @@ why?</t></r></text></comment><comment ref="B2" authorId="1"><text><t>[Threaded c
 
 #[test]
 fn a_damaged_or_hostile_workbook_is_refused_and_an_odd_one_is_read() {
-    let refused = |sheet: &str| parse(Source::Bytes(&workbook(&[("S", sheet)], &[])), None).unwrap_err().kind;
+    let refused =
+        |sheet: &str| parse(DocumentContent::Bytes(&workbook(&[("S", sheet)], &[])), None).unwrap_err().kind;
     assert_eq!(refused("<sheetData><row><c>"), ParseErrorKind::NotParsable);
     assert_eq!(refused(&"<a>".repeat(1_000_000)), ParseErrorKind::LimitExceeded);
     let bytes = workbook(&[("S", &cells("A1=a"))], &[]);
     for length in [0, 1, bytes.len() / 2, bytes.len() - 1] {
-        assert!(parse(Source::Bytes(&bytes[..length]), Some(TYPE)).is_err(), "{length}");
+        assert!(parse(DocumentContent::Bytes(&bytes[..length]), Some(TYPE)).is_err(), "{length}");
     }
     assert_eq!(
-        parse(Source::Text("a,b"), Some(TYPE)).unwrap_err().message,
+        parse(DocumentContent::Text("a,b"), Some(TYPE)).unwrap_err().message,
         format!("content is text/plain, not {TYPE}")
     );
     let odd = r#"<sheetData><row r="0"><c r="A0" t="s"><v>-1</v></c><c r="ZZZZZZZZZZ9"><v>1</v></c><c r="1A"><v>x y</v></c></row><row r="99999999999"><c r="A4294967295"><v>1</v></c></row></sheetData><mergeCells><mergeCell ref="B2:A1"/><mergeCell ref=":"/></mergeCells>"#;

@@ -31,7 +31,7 @@ pub(super) fn bookmarks(pdf: &Pdf) -> Vec<Bookmark> {
         .filter_map(|(index, page)| Some((page.raw().obj_id()?, index)))
         .collect();
     let names = named_destinations(&root);
-    let reader = Reader { root, pages, names };
+    let reader = OutlineReader { root, pages, names };
     let mut found = Vec::new();
     let mut seen = HashSet::new();
     // Items to visit with their levels; the next one last.
@@ -59,13 +59,13 @@ pub(super) fn bookmarks(pdf: &Pdf) -> Vec<Bookmark> {
     found
 }
 
-struct Reader<'a> {
+struct OutlineReader<'a> {
     root: Dict<'a>,
     pages: HashMap<ObjectIdentifier, usize>,
     names: HashMap<Vec<u8>, Object<'a>>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> OutlineReader<'a> {
     /// The page that an outline item leads to.
     fn page(&self, item: &Dict<'a>) -> Option<usize> {
         let destination: Object<'a> = match item.get("Dest") {

@@ -6,10 +6,10 @@ mod paper;
 
 use paper::{BOLD, FIXED, PLAIN, Paper};
 use rag_core::document::ParsedDocument;
-use rag_parse::{ParseError, ParseErrorKind, Source};
+use rag_parse::{DocumentContent, ParseError, ParseErrorKind};
 
 pub(crate) fn parse(bytes: &[u8]) -> Result<ParsedDocument, ParseError> {
-    rag_parse::parse(Source::Bytes(bytes), None)
+    rag_parse::parse(DocumentContent::Bytes(bytes), None)
 }
 
 fn read(paper: &Paper) -> ParsedDocument {

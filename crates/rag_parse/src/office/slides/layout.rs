@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Most placeholders of a layout; those beyond are passed over.
-const MAX_PLACES: usize = 200;
+const MAX_PLACEHOLDERS: usize = 200;
 
 /// Levels of a list.
 pub(super) const LEVELS: usize = 9;
@@ -29,14 +29,14 @@ pub(super) type ListStyle = [Option<Bullet>; LEVELS];
 /// A layout or master.
 #[derive(Default)]
 pub(super) struct Layout {
-    placeholders: Vec<Place>,
+    placeholders: Vec<LayoutPlaceholder>,
     /// Of the master's text in general.
     body: ListStyle,
     master: Option<Rc<Self>>,
 }
 
 /// A placeholder of a layout.
-pub(super) struct Place {
+pub(super) struct LayoutPlaceholder {
     placeholder: Placeholder,
     pub(super) bounds: Option<Bounds>,
     pub(super) bullets: ListStyle,
@@ -44,13 +44,16 @@ pub(super) struct Place {
 
 impl Layout {
     /// The placeholders that one of a slide inherits from, the nearest first.
-    pub(super) fn places<'a>(&'a self, of: &'a Placeholder) -> impl Iterator<Item = &'a Place> {
-        let own = self.placeholders.iter().find(|place| place.placeholder.index == of.index);
-        let own = own.or_else(|| self.placeholders.iter().find(|place| place.placeholder.is_like(of)));
+    pub(super) fn inherited_by<'a>(
+        &'a self,
+        of: &'a Placeholder,
+    ) -> impl Iterator<Item = &'a LayoutPlaceholder> {
+        let own = self.placeholders.iter().find(|one| one.placeholder.index == of.index);
+        let own = own.or_else(|| self.placeholders.iter().find(|one| one.placeholder.is_like(of)));
         // A master has one placeholder of each kind.
         let masters = self.master.as_deref().into_iter();
         let of_master = masters
-            .filter_map(move |master| master.placeholders.iter().find(|place| place.placeholder.is_like(of)));
+            .filter_map(move |master| master.placeholders.iter().find(|one| one.placeholder.is_like(of)));
         own.into_iter().chain(of_master)
     }
 
@@ -102,15 +105,15 @@ impl Layouts {
 fn read(text: &str, part: &str) -> Result<Layout, ParseError> {
     let mut layout = Layout::default();
     let mut xml = Xml::new(text, part);
-    let mut place: Option<Place> = None;
+    let mut placeholder: Option<LayoutPlaceholder> = None;
     while let Some(piece) = xml.next()? {
         let Piece::Start(element) = piece else { continue };
         match element.name() {
             "sp" => {
-                layout.placeholders.extend(place.take());
+                layout.placeholders.extend(placeholder.take());
             }
-            "ph" if layout.placeholders.len() < MAX_PLACES => {
-                place = Some(Place {
+            "ph" if layout.placeholders.len() < MAX_PLACEHOLDERS => {
+                placeholder = Some(LayoutPlaceholder {
                     placeholder: Placeholder::of(&element),
                     bounds: None,
                     bullets: ListStyle::default(),
@@ -118,21 +121,21 @@ fn read(text: &str, part: &str) -> Result<Layout, ParseError> {
             }
             "xfrm" => {
                 let found = bounds(&mut xml)?;
-                if let Some(place) = &mut place {
-                    place.bounds = place.bounds.or(found);
+                if let Some(placeholder) = &mut placeholder {
+                    placeholder.bounds = placeholder.bounds.or(found);
                 }
             }
             "lstStyle" => {
                 let found = list_style(&mut xml)?;
-                if let Some(place) = &mut place {
-                    place.bullets = found;
+                if let Some(placeholder) = &mut placeholder {
+                    placeholder.bullets = found;
                 }
             }
             "bodyStyle" => layout.body = list_style(&mut xml)?,
             _ => {}
         }
     }
-    layout.placeholders.extend(place);
+    layout.placeholders.extend(placeholder);
     Ok(layout)
 }
 

@@ -24,9 +24,10 @@ impl Bullets {
     pub(super) fn new(placeholder: Option<&Placeholder>, layout: Option<&Layout>) -> Self {
         let mut inherited = ListStyle::default();
         if let Some(placeholder) = placeholder {
-            let places: Vec<_> = layout.into_iter().flat_map(|layout| layout.places(placeholder)).collect();
+            let of_layout: Vec<_> =
+                layout.into_iter().flat_map(|layout| layout.inherited_by(placeholder)).collect();
             for (level, bullet) in inherited.iter_mut().enumerate() {
-                *bullet = places.iter().find_map(|place| place.bullets[level].clone());
+                *bullet = of_layout.iter().find_map(|one| one.bullets[level].clone());
                 if bullet.is_none() && placeholder.has_bullets() {
                     let of_body = layout.map_or(Some(&Bullet::Sign), |layout| layout.body(level));
                     *bullet = of_body.cloned();

@@ -204,8 +204,8 @@ impl Deck<'_> {
         if let Some(placeholder) = &placeholder {
             shape.role = placeholder.role();
             shape.is_body = placeholder.general() == "body";
-            let inherited = context.layout.into_iter().flat_map(|layout| layout.places(placeholder));
-            shape.bounds = shape.bounds.or_else(|| inherited.filter_map(|place| place.bounds).next());
+            let inherited = context.layout.into_iter().flat_map(|layout| layout.inherited_by(placeholder));
+            shape.bounds = shape.bounds.or_else(|| inherited.filter_map(|one| one.bounds).next());
         }
         if is_hidden {
             shape.blocks.clear();
@@ -337,8 +337,9 @@ fn picture_shape(xml: &mut Xml<'_>, context: &Context<'_>) -> Result<Shape, Pars
             "nvPicPr" => {
                 let named = Named::read(xml)?;
                 if let Some(placeholder) = &named.placeholder {
-                    let inherited = context.layout.into_iter().flat_map(|layout| layout.places(placeholder));
-                    shape.bounds = inherited.filter_map(|place| place.bounds).next();
+                    let inherited =
+                        context.layout.into_iter().flat_map(|layout| layout.inherited_by(placeholder));
+                    shape.bounds = inherited.filter_map(|one| one.bounds).next();
                 }
                 if let Some(description) = named.description.as_deref().and_then(picture::described)
                     && !named.is_hidden

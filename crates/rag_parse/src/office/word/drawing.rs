@@ -1,6 +1,6 @@
 //! Drawings: the text boxes, charts and diagrams in them, and what they say of pictures.
 
-use super::Reader;
+use super::DocxReader;
 use super::paragraph::Paragraph;
 use crate::ParseError;
 use crate::office::block::Block;
@@ -8,7 +8,7 @@ use crate::office::text::Style;
 use crate::office::{chart, picture};
 use crate::xml::{Piece, Xml};
 
-impl Reader<'_> {
+impl DocxReader<'_> {
     /// Reads a drawing: its text boxes, charts and diagrams, and what it says of a picture.
     pub(super) fn drawing(&mut self, xml: &mut Xml<'_>, paragraph: &mut Paragraph) -> Result<(), ParseError> {
         let mut open = 1usize;

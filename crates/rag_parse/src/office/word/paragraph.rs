@@ -1,6 +1,6 @@
 //! Paragraphs: what they are by their properties and style.
 
-use super::{Reader, enter_choice, math, run};
+use super::{DocxReader, enter_choice, math, run};
 use crate::ParseError;
 use crate::office::block::{Block, Item, Kind};
 use crate::office::text::{CHECKED, Style, Text, UNCHECKED, link_to};
@@ -24,7 +24,7 @@ pub(super) struct Paragraph {
     end_is_deleted: bool,
 }
 
-impl Reader<'_> {
+impl DocxReader<'_> {
     /// Reads a paragraph whose start was read last.
     pub(super) fn paragraph(&mut self, xml: &mut Xml<'_>, out: &mut Vec<Block>) -> Result<(), ParseError> {
         let mut paragraph = Paragraph::default();

@@ -2,7 +2,7 @@
 
 use super::paragraph::Paragraph;
 use super::style::{RunStyle, is_mono};
-use super::{Note, Reader, enter_choice};
+use super::{DocxReader, Note, enter_choice};
 use crate::ParseError;
 use crate::office::block::Block;
 use crate::office::number::formatted;
@@ -68,7 +68,7 @@ struct Look {
     symbol_font: Option<String>,
 }
 
-impl Reader<'_> {
+impl DocxReader<'_> {
     /// Reads a run whose start was read last.
     pub(super) fn run(
         &mut self,

@@ -1,6 +1,6 @@
 //! Tables of a text document.
 
-use super::{Reader, run};
+use super::{DocxReader, run};
 use crate::ParseError;
 use crate::office::block::{Block, Cell, Grid, Row};
 use crate::table::MAX_COLUMNS;
@@ -15,7 +15,7 @@ enum Merge {
     Continues,
 }
 
-impl Reader<'_> {
+impl DocxReader<'_> {
     /// Reads a table whose start was read last.
     pub(super) fn table(&mut self, xml: &mut Xml<'_>, out: &mut Vec<Block>) -> Result<(), ParseError> {
         let mut open = Open::default();

@@ -72,7 +72,7 @@ impl Code {
     pub(crate) fn read(code: &str) -> Self {
         let code: Vec<char> = code.chars().take(MAX_CODE_CHARS).collect();
         let mut sections = Vec::new();
-        let mut reader = Reader { code: &code, at: 0 };
+        let mut reader = CodeReader { code: &code, at: 0 };
         loop {
             sections.push(reader.section());
             if reader.at >= code.len() {
@@ -141,12 +141,12 @@ impl Section {
     }
 }
 
-struct Reader<'a> {
+struct CodeReader<'a> {
     code: &'a [char],
     at: usize,
 }
 
-impl Reader<'_> {
+impl CodeReader<'_> {
     fn section(&mut self) -> Section {
         let mut section = Section::default();
         let mut in_fraction = false;

@@ -1,0 +1,185 @@
+//! Connection strings in both of libpq's forms. The library reads them; what it has no key for is taken out before,
+//! and what flags and variables say is put in, so that the library reads their values too.
+
+use crate::LoadError;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use postgres::Config;
+use regex::Regex;
+use std::sync::LazyLock;
+
+/// A URL up to its parameters, and these. A password may have a question mark in it.
+static URL: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?s)^(\w+://(?:[^/@]*@)?[^?]*)\?(.*)$").ok());
+
+/// `name = value` or `name = 'value'`, with a backslash before what is meant literally.
+static PAIR: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?xs) ^ \s* (?<name> [^\s=]+ ) \s* = \s*
+          (?: ' (?<quoted> (?: [^'\\] | \\. )* ) '  |  (?<plain> (?: [^\s'\\] | \\. ) (?: [^\s\\] | \\. )* ) )",
+    )
+    .ok()
+});
+
+/// A connection string whose parameters can be taken out and added to.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionString {
+    /// A URL up to its parameters; `None` for `key=value …`.
+    url: Option<String>,
+    parameters: Vec<(String, String)>,
+    /// What is no parameter; the library says what is wrong with it.
+    rest: String,
+}
+
+impl ConnectionString {
+    /// Reads `postgresql://…` or `key=value …`.
+    pub(crate) fn read(text: &str) -> Result<Self, LoadError> {
+        if Self::is_url(text) { Self::read_url(text) } else { Ok(Self::read_pairs(text)) }
+    }
+
+    /// Whether a text is more than the name of a database.
+    pub(crate) fn is_in(text: &str) -> bool {
+        text.contains('=') || Self::is_url(text)
+    }
+
+    fn is_url(text: &str) -> bool {
+        text.starts_with("postgres://") || text.starts_with("postgresql://")
+    }
+
+    fn read_url(url: &str) -> Result<Self, LoadError> {
+        let (base, query) = match URL.as_ref().and_then(|form| form.captures(url)) {
+            Some(found) => found.extract::<2>().1.into(),
+            None => (url, ""),
+        };
+        let decode = |text: &str| match percent_decode_str(text).decode_utf8() {
+            Ok(decoded) => Ok(decoded.into_owned()),
+            Err(_) => Err(LoadError::new(format!("-d: {text} in the URL is not UTF-8"))),
+        };
+        let mut read = Self { url: Some(base.to_owned()), ..Self::default() };
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair
+                .split_once('=')
+                .ok_or_else(|| LoadError::new(format!("-d: {pair} in the URL has no value")))?;
+            read.parameters.push((decode(name)?, decode(value)?));
+        }
+        Ok(read)
+    }
+
+    fn read_pairs(text: &str) -> Self {
+        let mut read = Self::default();
+        let mut rest = text;
+        while let Some(found) = PAIR.as_ref().and_then(|form| form.captures(rest)) {
+            let value = found.name("quoted").or(found.name("plain")).map_or("", |value| value.as_str());
+            let mut characters = value.chars();
+            let plain = std::iter::from_fn(|| match characters.next() {
+                Some('\\') => characters.next(),
+                other => other,
+            });
+            read.parameters.push((found["name"].to_owned(), plain.collect()));
+            rest = &rest[found[0].len()..];
+        }
+        rest.trim().clone_into(&mut read.rest);
+        read
+    }
+
+    /// Removes a parameter; of several the last one counts.
+    pub(crate) fn take(&mut self, name: &str) -> Option<String> {
+        let taken = self.parameters.extract_if(.., |(own, _)| own == name).last();
+        taken.map(|(_, value)| value)
+    }
+
+    /// Adds a parameter.
+    pub(crate) fn push(&mut self, name: &str, value: &str) {
+        self.parameters.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Whether a parameter is named, apart from what stands in a URL before its parameters.
+    pub(crate) fn names(&self, name: &str) -> bool {
+        self.parameters.iter().any(|(own, _)| own == name)
+    }
+
+    /// What the library makes of it.
+    pub(crate) fn parse(&self) -> Result<Config, postgres::Error> {
+        let Some(url) = &self.url else {
+            let escaped = |value: &str| value.replace('\\', r"\\").replace('\'', r"\'");
+            let pairs = self.parameters.iter().map(|(name, value)| format!("{name}='{}' ", escaped(value)));
+            return (pairs.collect::<String>() + &self.rest).parse();
+        };
+        let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+        let mut pairs = Vec::new();
+        for (name, value) in &self.parameters {
+            // In a URL the library takes a list of hosts for one host.
+            let values: Vec<&str> = if name == "host" { value.split(',').collect() } else { vec![value] };
+            pairs.extend(values.iter().map(|value| format!("{}={}", encoded(name), encoded(value))));
+        }
+        if pairs.is_empty() { url.parse() } else { format!("{url}?{}", pairs.join("&")).parse() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use postgres::config::Host;
+
+    #[track_caller]
+    fn check(text: &str, mode: Option<&str>, root: Option<&str>, expected: &str) {
+        let mut string = ConnectionString::read(text).unwrap();
+        assert_eq!(string.take("sslmode").as_deref(), mode);
+        assert_eq!(string.take("sslrootcert").as_deref(), root);
+        let (read, expected): (_, Config) = (string.parse().unwrap(), expected.parse().unwrap());
+        assert_eq!(format!("{read:?}"), format!("{expected:?}"), "{text}");
+        assert_eq!(read.get_password(), expected.get_password(), "{text}");
+    }
+
+    #[test]
+    fn parameters_are_taken_out_and_the_others_mean_the_same() {
+        check("postgresql://u:p@h/d", None, None, "user=u password=p host=h port=5432 dbname=d");
+        check(
+            "postgres://h/d?sslmode=verify-full&application_name=x%20y&sslrootcert=%2Fa%20b.crt",
+            Some("verify-full"),
+            Some("/a b.crt"),
+            "host=h port=5432 dbname=d application_name='x y'",
+        );
+        check(
+            "postgres://u:p?w@h/d?sslmode=require",
+            Some("require"),
+            None,
+            "user=u password=p?w host=h port=5432 dbname=d",
+        );
+        check("postgres://h/d?ssl%6Dode=require", Some("require"), None, "host=h port=5432 dbname=d");
+        check("postgresql:///?sslmode=disable&sslmode=require", Some("require"), None, "");
+        check("postgresql:///d?host=/tmp,b&port=1,2", None, None, "dbname=d host=/tmp,b port=1,2");
+        check(
+            r"host=h sslmode = require password='a\'b sslmode=c\\' sslrootcert='/x y.crt'  user=u",
+            Some("require"),
+            Some("/x y.crt"),
+            r"host=h password='a\'b sslmode=c\\' user=u",
+        );
+        check(r"password=a\ b sslmode=disable", Some("disable"), None, r"password=a\ b");
+        check("", None, None, "");
+    }
+
+    #[test]
+    fn what_is_no_connection_string_is_refused() {
+        let refused = |text: &str| ConnectionString::read(text).is_ok_and(|string| string.parse().is_ok());
+        for text in
+            ["host", "a b=c", "user=u password='p", "user=", "postgres://h?user", "sslmode=x non=sense"]
+        {
+            assert!(!refused(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_added_is_read_by_the_library() {
+        for text in ["user=u", "postgresql://u@/"] {
+            let mut string = ConnectionString::read(text).unwrap();
+            string.push("host", "/a b,c");
+            string.push("options", r"-c x=a\ 'b' &c");
+            let config = string.parse().unwrap();
+            let hosts: Vec<Host> = vec![Host::Unix("/a b".into()), Host::Tcp("c".into())];
+            assert_eq!((config.get_hosts(), config.get_user()), (&hosts[..], Some("u")), "{text}");
+            assert_eq!(config.get_options(), Some(r"-c x=a\ 'b' &c"), "{text}");
+        }
+    }
+}
