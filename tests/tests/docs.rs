@@ -44,7 +44,8 @@ fn run(cluster: &Cluster, database: &str, role: &str, place: &str, sql: &str, sh
     let is_table = shown.is_some_and(|shown| shown.contains("---"));
     let format: &[&str] = if is_table { &[] } else { &["--no-align", "--tuples-only"] };
     let connecting = Regex::new(r"(?m)^-- as role (\w+).*$").unwrap().replace_all(sql, "\\connect - $1");
-    let printed = psql(cluster, role, database, format, &connecting, place);
+    // Data of COPY end with a line of their own.
+    let printed = psql(cluster, role, database, format, &format!("{connecting}\n"), place);
     if let Some(shown) = shown {
         assert!(trimmed(&printed).ends_with(&trimmed(shown)), "{place} prints\n{printed}");
     }

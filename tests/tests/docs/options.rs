@@ -31,9 +31,12 @@ const LONG: usize = 10_000;
 
 /// What a function says of an option's value: it is refused, or taken.
 fn tried(admin: &mut Session, call: &str, more: &str, option: &str, value: &str) -> Option<Failure> {
-    admin.try_run(&format!("BEGIN; SELECT {call}, options => '{{{more}\"{option}\": {value}}}'); ROLLBACK")).err().inspect(|_| {
-        admin.run("ROLLBACK");
-    })
+    admin
+        .try_run(&format!("BEGIN; SELECT {call}, options => '{{{more}\"{option}\": {value}}}'); ROLLBACK"))
+        .err()
+        .inspect(|_| {
+            admin.run("ROLLBACK");
+        })
 }
 
 /// The options that a function knows, as the error says that refuses another one.
@@ -76,7 +79,8 @@ fn kind_of(admin: &mut Session, call: &str, more: &str, option: &str) -> String 
 /// The options that the reference has under a function's heading, with their second cells: its table, and those of other
 /// functions that it refers to.
 fn described(sections: &BTreeMap<String, Page>, function: &str) -> BTreeMap<String, String> {
-    let section = sections.get(function).unwrap_or_else(|| panic!("docs/reference.md has no heading {function}"));
+    let section =
+        sections.get(function).unwrap_or_else(|| panic!("docs/reference.md has no heading {function}"));
     let mut options = BTreeMap::new();
     for table in section.tables() {
         let rows = table.rows_of("option").iter();
@@ -99,7 +103,11 @@ fn options_are_those_that_the_functions_read() {
         members("pg_proc", "p")
     ));
     let calls: BTreeMap<&str, &str> = CALLS.into_iter().collect();
-    assert_eq!(taking, calls.keys().copied().collect::<Vec<_>>(), "functions with options, and calls of them here");
+    assert_eq!(
+        taking,
+        calls.keys().copied().collect::<Vec<_>>(),
+        "functions with options, and calls of them here"
+    );
 
     let sections = Page::reference().part("Functions").sections(4);
     let mut wrong = Vec::new();
@@ -116,7 +124,10 @@ fn options_are_those_that_the_functions_read() {
         }
         let described = described(&sections, function);
         wrong.extend(
-            described.keys().filter(|option| !known.contains_key(*option)).map(|option| format!("{function} knows no {option}")),
+            described
+                .keys()
+                .filter(|option| !known.contains_key(*option))
+                .map(|option| format!("{function} knows no {option}")),
         );
         for (option, more) in known {
             let kind = kind_of(&mut admin, &call, more, &option);

@@ -26,8 +26,8 @@ pub(crate) struct Table(pub(crate) Vec<Vec<String>>);
 
 impl Page {
     pub(crate) fn read(name: &str) -> Self {
-        let text =
-            std::fs::read_to_string(repository().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let text = std::fs::read_to_string(repository().join(name))
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
         Self { name: name.to_owned(), text }
     }
 
@@ -51,8 +51,11 @@ impl Page {
         let mut lines = self.text.lines().enumerate();
         while let Some((index, line)) = lines.next() {
             if let Some(language) = line.strip_prefix("```") {
-                let body: Vec<&str> =
-                    lines.by_ref().map(|(_, line)| line).take_while(|line| !line.starts_with("```")).collect();
+                let body: Vec<&str> = lines
+                    .by_ref()
+                    .map(|(_, line)| line)
+                    .take_while(|line| !line.starts_with("```"))
+                    .collect();
                 let (line, body) = (index + 1, body.join("\n"));
                 fences.push(Fence { line, language: language.to_owned(), body, is_next });
                 is_next = true;

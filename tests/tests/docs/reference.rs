@@ -55,8 +55,9 @@ fn normal(text: &str) -> String {
 /// Signatures of fenced blocks, where a line that begins with a blank goes on, and of the first cells of tables.
 fn described_functions(page: &Page) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
+    let break_within = Regex::new(r"\n\s+").unwrap();
     for fence in page.fences().iter().filter(|fence| fence.language == "text") {
-        let joined = Regex::new(r"\n\s+").unwrap().replace_all(&fence.body, " ");
+        let joined = break_within.replace_all(&fence.body, " ");
         found.extend(joined.lines().map(normal));
     }
     for table in page.tables() {
@@ -86,7 +87,8 @@ fn each_function_stands_under_its_own_heading() {
     let name = Regex::new(r"(?m)^(rag_\w+)\(").unwrap();
     for (title, section) in functions.sections(4).iter().filter(|(title, _)| title.starts_with("rag_")) {
         let text = section.fences().iter().map(|fence| fence.body.clone() + "\n").collect::<String>();
-        let named: BTreeSet<&str> = name.captures_iter(&text).map(|found| found.get(1).unwrap().as_str()).collect();
+        let named: BTreeSet<&str> =
+            name.captures_iter(&text).map(|found| found.get(1).unwrap().as_str()).collect();
         assert_eq!(named, BTreeSet::from([title.as_str()]), "signatures under the heading {title}");
     }
 }
@@ -152,7 +154,9 @@ fn raised_conditions() -> BTreeSet<String> {
         let read = || std::fs::read_to_string(repository().join(&path)).unwrap();
         if path.starts_with("src") {
             let code = RustSource::parse(&read()).code;
-            let names = constant.captures_iter(&code).map(|c| c[1].to_lowercase().trim_start_matches("t_r_").to_owned());
+            let names = constant
+                .captures_iter(&code)
+                .map(|c| c[1].to_lowercase().trim_start_matches("t_r_").to_owned());
             found.extend(names);
         } else if path.starts_with("sql") {
             found.extend(option.captures_iter(&read()).map(|c| c[1].to_owned()));
@@ -220,7 +224,9 @@ fn comments_are_short() {
 
 #[test]
 fn sentences_are_counted() {
-    for (text, count) in [("One. Two, e.g.x 0.5, rag.job", 2), ("One", 1), ("One? Two!", 2), ("A. B. C. D.", 4)] {
+    for (text, count) in
+        [("One. Two, e.g.x 0.5, rag.job", 2), ("One", 1), ("One? Two!", 2), ("A. B. C. D.", 4)]
+    {
         assert_eq!(sentences(text), count, "{text}");
     }
 }
