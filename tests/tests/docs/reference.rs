@@ -178,7 +178,7 @@ fn errors_are_those_that_the_source_raises() {
         "CREATE FUNCTION pg_temp.sqlstate_of(condition text) RETURNS text LANGUAGE plpgsql AS $$
          BEGIN
              RAISE EXCEPTION 'raised' USING ERRCODE = condition;
-         EXCEPTION WHEN OTHERS THEN
+         EXCEPTION WHEN OTHERS OR query_canceled THEN
              RETURN CASE WHEN SQLERRM = 'raised' THEN SQLSTATE END;
          END $$",
     );
