@@ -206,12 +206,12 @@ fn the_layers_are_drawn_as_they_are_checked() {
     let checked: Vec<&str> = LAYERS.iter().rev().map(|(layer, _)| *layer).collect();
     let library = read(Path::new("src/lib.rs"));
     let library: Vec<&str> = library.lines().map_while(|line| line.strip_prefix("//!")).collect();
+    let (begin, name) = (Regex::new(r"`api` →[^.]*").unwrap(), Regex::new(r"`(\w+)`").unwrap());
     for (path, text) in
         [("src/lib.rs", library.join(" ")), ("CONTRIBUTING.md", read(Path::new("CONTRIBUTING.md")))]
     {
-        let drawing = Regex::new(r"`api` →[^.]*").unwrap().find(&text).map_or("", |found| found.as_str());
-        let drawn: Vec<&str> =
-            Regex::new(r"`(\w+)`").unwrap().captures_iter(drawing).map(|c| c.extract::<1>().1[0]).collect();
+        let drawing = begin.find(&text).map_or("", |found| found.as_str());
+        let drawn: Vec<&str> = name.captures_iter(drawing).map(|c| c.extract::<1>().1[0]).collect();
         assert_eq!(drawn, checked, "{path}");
     }
     let folders: Vec<String> = std::fs::read_dir(repository().join("src"))

@@ -5,7 +5,7 @@ use rag_tests::{Cluster, Session, wait_until};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// A subscriber as README.md makes one.
+/// A subscriber as docs/operations.md makes one.
 fn subscriber_of(publisher: &Cluster, database: &str) -> Cluster {
     let subscriber = Cluster::builder("subscriber").start();
     let schema = publisher.file("schema.sql");
