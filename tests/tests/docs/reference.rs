@@ -18,7 +18,7 @@ const NOT_RAISED: [&str; 8] = [
     "deadlock_detected",
     "foreign_key_violation",
     "index_corrupted",
-    "invalid_text_representation",
+    "undefined_function",
     "restrict_violation",
     "successful_completion",
 ];
