@@ -26,7 +26,7 @@ INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'new_id');
 CREATE FUNCTION rag.principals() RETURNS text[]
     AS 'MODULE_PATHNAME', 'principals_wrapper' LANGUAGE c STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION rag.principals() IS
-    'What the caller acts as: ''role:NAME'' for the current role and each role whose privileges it inherits; for a registered gateway ''user:GATEWAY/ID'' alone. Without rows while rag_ext.user_id is unset or a SECURITY DEFINER function is in between. 42501 where rag_ext.user_id is set and the role is no gateway.';
+    'What the caller acts as: ''role:NAME'' for the current role and each role whose privileges it inherits; for a registered gateway ''user:GATEWAY/ID'' alone. Empty while rag_ext.user_id is unset or a SECURITY DEFINER function is in between. 42501 where rag_ext.user_id is set and the role is no gateway.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'principals');
 
 CREATE FUNCTION rag.current_owner() RETURNS text

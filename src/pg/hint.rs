@@ -53,7 +53,12 @@ unsafe fn hint_for(error: &pg_sys::ErrorData) -> Option<&'static CStr> {
         // SAFETY: as above.
         DENIED if !is_hinted => is_about_ours(unsafe { text(error.message_id) }, message).then_some(ENABLE),
         // The hint that Postgres gives here, to add type casts, leads astray.
-        NO_FUNCTION => contains(message, b"rag_search(unknown, integer").then_some(NAME_ARGUMENTS),
+        NO_FUNCTION => {
+            [&b"rag_search(unknown, integer"[..], b"rag_search(text, integer", b"rag_search(text, bigint"]
+                .iter()
+                .any(|call| contains(message, call))
+                .then_some(NAME_ARGUMENTS)
+        }
         _ => None,
     }
 }

@@ -11,12 +11,16 @@ use unicode_segmentation::UnicodeSegmentation;
 const QUESTION_WORDS: &[&str] = &["could", "many", "may", "much", "must", "us", "whose", "would"];
 
 /// Function words of German that mean something in English: a folder of programs, a listing, a weight.
-const ALSO_ENGLISH: &[&str] = &["bin", "dir", "weg"];
+const ALSO_ENGLISH: &[&str] = &["bin", "dies", "dir", "weg"];
+
+/// Function words of English that mean something in a question: what is down, who won, `now()`.
+const MEANT: &[&str] = &["down", "further", "now", "won"];
 
 /// Words that say nothing about a topic: English and German function words, and the words of questions.
 static STOP_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     let german = stop_words("de").iter().filter(|word| !ALSO_ENGLISH.contains(word));
-    stop_words("en").iter().chain(german).chain(QUESTION_WORDS).copied().collect()
+    let english = stop_words("en").iter().filter(|word| !MEANT.contains(word));
+    english.chain(german).chain(QUESTION_WORDS).copied().collect()
 });
 
 /// Stemming and stop words for a call.
@@ -79,6 +83,7 @@ mod tests {
         check("How is it? Whose could it be?", &[]);
         check("Welches Haus haben sie gegen uns gebaut?", &["gebaut", "haus"]);
         check("a bin dir", &["bin", "dir"]);
+        check("Is it down now? It dies.", &["die", "down", "now"]);
     }
 
     #[test]

@@ -161,7 +161,7 @@ fn rerank(
         let passage = tokenizer.beginning(passage, most)?;
         if is_local {
             let row = tokenizer.encode_pair(start, passage)?;
-            return Ok(Input { query: Some(whole_query.clone()), text: passage.to_owned(), row });
+            return Ok(Input { row, ..Input::default() });
         }
         let CutPair { query, passage, row } = tokenizer.cut_pair(start, passage)?;
         let query = if query == start { whole_query.clone() } else { query.into() };

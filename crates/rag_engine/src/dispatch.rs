@@ -49,7 +49,8 @@ fn compute_in_queue(
         model: model.clone(),
         reproducible,
         deadline: caller.deadline,
-        inputs,
+        // Only the tokens are read there, and a job may wait for long.
+        inputs: inputs.into_iter().map(|input| Input { row: input.row, ..Input::default() }).collect(),
         ticket: ticket.clone(),
     })?;
     wait(&ticket, caller)

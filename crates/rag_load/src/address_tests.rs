@@ -80,7 +80,7 @@ fn what_is_left_open_has_defaults() {
 fn what_cannot_be_used_is_named() {
     for (flags, variables, expected) in [
         (&["-d", "non=sense"][..], &[][..], "-d: "),
-        (&["-d", "postgresql://h?sslmode"], &[], "sslmode in the URL has no value"),
+        (&["-d", "postgresql://h?sslmode"], &[], "parameter 1 of the URL has no value"),
         (&[], &[("PGPORT", "x")], "PGPORT: "),
         (&[], &[("PGHOSTADDR", "h")], "PGHOSTADDR: "),
         (&[], &[("PGCONNECT_TIMEOUT", "soon")], "PGCONNECT_TIMEOUT: "),

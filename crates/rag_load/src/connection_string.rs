@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 /// A URL up to its parameters, and these. A password may have a question mark in it.
 static URL: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?s)^(\w+://(?:[^/@]*@)?[^?]*)\?(.*)$").ok());
+    LazyLock::new(|| Regex::new(r"(?s)^(\w+://(?:[^/@]*@)?[^?]*)(?:\?(.*))?$").ok());
 
 /// `name = value` or `name = 'value'`, with a backslash before what is meant literally.
 static PAIR: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -47,19 +47,24 @@ impl ConnectionString {
 
     fn read_url(url: &str) -> Result<Self, LoadError> {
         let (base, query) = match URL.as_ref().and_then(|form| form.captures(url)) {
-            Some(found) => found.extract::<2>().1.into(),
+            Some(found) => (
+                found.get(1).map_or("", |base| base.as_str()),
+                found.get(2).map_or("", |query| query.as_str()),
+            ),
             None => (url, ""),
         };
-        let decode = |text: &str| match percent_decode_str(text).decode_utf8() {
+        // Values are not repeated: one may be a password.
+        let decode = |number: usize, text: &str| match percent_decode_str(text).decode_utf8() {
             Ok(decoded) => Ok(decoded.into_owned()),
-            Err(_) => Err(LoadError::new(format!("-d: {text} in the URL is not UTF-8"))),
+            Err(_) => Err(LoadError::new(format!("-d: parameter {number} of the URL is not UTF-8"))),
         };
         let mut read = Self { url: Some(base.to_owned()), ..Self::default() };
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        for (index, pair) in query.split('&').filter(|pair| !pair.is_empty()).enumerate() {
+            let number = index + 1;
             let (name, value) = pair
                 .split_once('=')
-                .ok_or_else(|| LoadError::new(format!("-d: {pair} in the URL has no value")))?;
-            read.parameters.push((decode(name)?, decode(value)?));
+                .ok_or_else(|| LoadError::new(format!("-d: parameter {number} of the URL has no value")))?;
+            read.parameters.push((decode(number, name)?, decode(number, value)?));
         }
         Ok(read)
     }
@@ -147,6 +152,8 @@ mod tests {
             None,
             "user=u password=p?w host=h port=5432 dbname=d",
         );
+        check("postgres://u:p?w@h/d", None, None, "user=u password=p?w host=h port=5432 dbname=d");
+        check("postgres://u:p?a=b@h/d", None, None, "user=u password='p?a=b' host=h port=5432 dbname=d");
         check("postgres://h/d?ssl%6Dode=require", Some("require"), None, "host=h port=5432 dbname=d");
         check("postgresql:///?sslmode=disable&sslmode=require", Some("require"), None, "");
         check("postgresql:///d?host=/tmp,b&port=1,2", None, None, "dbname=d host=/tmp,b port=1,2");
@@ -162,11 +169,15 @@ mod tests {
 
     #[test]
     fn what_is_no_connection_string_is_refused() {
-        let refused = |text: &str| ConnectionString::read(text).is_ok_and(|string| string.parse().is_ok());
+        let is_read = |text: &str| ConnectionString::read(text).is_ok_and(|string| string.parse().is_ok());
         for text in
             ["host", "a b=c", "user=u password='p", "user=", "postgres://h?user", "sslmode=x non=sense"]
         {
-            assert!(!refused(text), "{text}");
+            assert!(!is_read(text), "{text}");
+        }
+        for text in ["postgres://h/d?hush", "postgres://h/d?password=hush%FF"] {
+            let error = ConnectionString::read(text).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains("parameter 1") && !error.contains("hush"), "{error}");
         }
     }
 

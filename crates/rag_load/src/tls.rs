@@ -95,7 +95,7 @@ impl TlsOptions {
             .map_err(|error| LoadError::new(error.to_string()))?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier));
-        let config = match (&self.certificate, &self.key) {
+        let mut config = match (&self.certificate, &self.key) {
             (None, None) => config.with_no_client_auth(),
             (Some(certificate), Some(key)) => {
                 let key = PrivateKeyDer::from_pem_file(key)
@@ -106,6 +106,8 @@ impl TlsOptions {
             }
             _ => return Err(LoadError::new("sslcert and sslkey are only of use together")),
         };
+        // A server that is spoken to in TLS from the first byte wants to be told the protocol.
+        config.alpn_protocols = vec![b"postgresql".to_vec()];
         Ok((encrypted, MakeRustlsConnect::new(config)))
     }
 

@@ -29,7 +29,7 @@ fn who_finds_nothing_is_told_why_as_far_as_it_is_his_to_know() {
     let other_value = "SELECT * FROM rag_search('water', filter => '{\"language\": \"xx\"}')";
     assert_eq!(said(&mut ann, other_value), "");
 
-    // A superuser has nothing themselves.
+    // A superuser has nothing of their own.
     let mut admin = database.admin();
     let told = said(&mut admin, "SELECT * FROM rag_search('water')");
     assert!(told.contains("rag_ext.all_domains = on"), "{told}");
@@ -39,8 +39,10 @@ fn who_finds_nothing_is_told_why_as_far_as_it_is_his_to_know() {
     assert_eq!(said(&mut nobody, "SELECT * FROM rag_search('water')"), "");
 
     // A number where a name belongs.
-    let failure = ann.refuses("42883", "SELECT * FROM rag_search('water', 5)");
-    assert!(failure.hint.contains("k => 5"), "{failure} {}", failure.hint);
+    for query in ["'water'", "'water'::text"] {
+        let failure = ann.refuses("42883", &format!("SELECT * FROM rag_search({query}, 5)"));
+        assert!(failure.hint.contains("k => 5"), "{failure} {}", failure.hint);
+    }
     let failure = ann.refuses("42883", "SELECT no_such_function('water', 5)");
     assert!(!failure.hint.contains("k => 5"), "{failure} {}", failure.hint);
 }

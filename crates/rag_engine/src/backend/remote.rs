@@ -11,6 +11,7 @@ use crate::model::folder::Endpoint;
 use rag_wire::{Failure, FailureCode, read_api_key};
 use serde_json::Value;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How an endpoint is asked, and what its answer means.
@@ -43,11 +44,18 @@ pub(super) struct Remote {
     name: String,
     max_tokens: usize,
     endpoint: Endpoint,
+    /// Whether the endpoint has understood a request only without its optional fields.
+    required_only: AtomicBool,
 }
 
 impl Remote {
     pub(super) fn new(folder: &ModelFolder, endpoint: &Endpoint) -> Self {
-        Self { name: folder.name.clone(), max_tokens: folder.max_tokens, endpoint: endpoint.clone() }
+        Self {
+            name: folder.name.clone(),
+            max_tokens: folder.max_tokens,
+            endpoint: endpoint.clone(),
+            required_only: AtomicBool::new(false),
+        }
     }
 
     pub(super) fn limits(&self) -> Limits {
@@ -61,7 +69,8 @@ impl Remote {
     }
 
     /// Asks in batches. One that is refused as too large (413) is halved until single inputs are sent; one that is
-    /// refused as not understood (400, 422) is sent once more with the required fields alone.
+    /// refused as not understood (400, 422) is sent once more with the required fields alone, and so are
+    /// the requests of later calls where that helped.
     pub(super) fn ask<P: Protocol>(
         &self,
         protocol: &P,
@@ -73,7 +82,7 @@ impl Remote {
         let key_file = self.endpoint.api_key_file.as_deref();
         let api_key = key_file.map(|path| read_key(path, &self.name)).transpose()?;
         let mut batch = self.endpoint.batch.max(1);
-        let mut required_only = !protocol.has_optional_fields();
+        let mut required_only = !protocol.has_optional_fields() || self.required_only.load(Ordering::Relaxed);
         let mut results = Vec::with_capacity(inputs.len());
         let mut rest = inputs;
         while !rest.is_empty() {
@@ -90,6 +99,7 @@ impl Remote {
                 EndpointResponse::Body(bytes) => {
                     results.extend(protocol.read(&target, &bytes, now.len())?);
                     rest = later;
+                    self.required_only.fetch_or(required_only, Ordering::Relaxed);
                 }
                 EndpointResponse::Refused(413) if now.len() > 1 => batch = now.len() / 2,
                 EndpointResponse::Refused(400 | 422) if !required_only => required_only = true,

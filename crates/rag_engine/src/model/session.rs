@@ -116,9 +116,15 @@ impl Sessions {
 
     /// Opens sessions until `count` are open or the pool is full, so that the first requests need not wait.
     pub fn warm_up(&self, count: usize) -> Result<(), String> {
-        let taken: Result<Vec<_>, _> = (0..count.min(self.most)).map(|_| self.take()).collect();
-        taken?.into_iter().for_each(|session| self.put_back(session));
-        Ok(())
+        loop {
+            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            if idle.open >= count.min(self.most) {
+                return Ok(());
+            }
+            idle.open += 1;
+            drop(idle);
+            self.put_back(self.open_counted()?);
+        }
     }
 
     /// Runs rows in one batch: a normalised vector per row, or a vector of one logit.
@@ -184,6 +190,11 @@ impl Sessions {
         }
         idle.open += 1;
         drop(idle);
+        self.open_counted()
+    }
+
+    /// Opens a session that is counted as open already.
+    fn open_counted(&self) -> Result<Session, String> {
         let guard = OpenGuard { sessions: self };
         let session = runtime::open(&self.graph, self.device, self.threads_each)?;
         std::mem::forget(guard);

@@ -22,7 +22,7 @@ fn peak(engine: &Engine) -> u64 {
 /// An engine with its models loaded, so that what it takes from now on is for texts: one thread has one session of each
 /// model, where more would be opened in the background.
 fn warm() -> Engine {
-    let engine = Engine::with(Settings { threads: 1, ..settings() });
+    let engine = Engine::with(Settings { threads: 1, bulk_threads: 1, ..settings() });
     let mut client = engine.connect();
     client.vector(TextRole::Query, "ready?");
     client.rerank("ready?", &["yes"]).unwrap();

@@ -147,6 +147,8 @@ fn a_field_that_the_server_does_not_know_is_left_out_the_next_time() {
     let engine = Engine::with(behind(&server.url, &folder, json!({})));
     assert_eq!(rerank(&mut engine.connect(), &["a", "b", "c", "d", "e"]).unwrap().len(), 5);
     assert_eq!(server.requests().len(), 3, "one refused, two batches answered");
+    assert_eq!(rerank(&mut engine.connect(), &["f"]).unwrap().len(), 1);
+    assert_eq!(server.requests().len(), 4, "what helped is done at once the next time");
 
     let server = Server::start(|_| http("422 Unprocessable Entity", "", "").into_bytes());
     let engine = Engine::with(behind(&server.url, &folder, json!({})));
