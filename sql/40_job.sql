@@ -78,7 +78,8 @@ COMMENT ON FUNCTION rag.process_documents(uuid[]) IS 'Processes documents in the
 
 -- AFTER, with the extension's rights: only rows of the changed documents, by domain.
 CREATE FUNCTION rag.document_after_insert() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+    SET enable_indexscan = on SET enable_indexonlyscan = on SET enable_bitmapscan = on AS $$
 BEGIN
     -- A restored row keeps its old time of change: its job and metadata rows are restored as well.
     INSERT INTO rag.job (domain_id, document_id, version)
@@ -102,7 +103,8 @@ CREATE TRIGGER document_after_insert AFTER INSERT ON rag.document
     REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION rag.document_after_insert();
 
 CREATE FUNCTION rag.document_after_update() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+    SET enable_indexscan = on SET enable_indexonlyscan = on SET enable_bitmapscan = on AS $$
 DECLARE
     moved boolean;
     queued boolean;
@@ -147,7 +149,8 @@ END $$;
 COMMENT ON FUNCTION rag.document_after_update() IS 'Queues changed documents, and takes away what was derived in a domain that a document has left.';
 
 CREATE FUNCTION rag.document_after_delete() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+    SET enable_indexscan = on SET enable_indexonlyscan = on SET enable_bitmapscan = on AS $$
 BEGIN
     PERFORM rag.forget_documents(array_agg(domain_id), array_agg(id)) FROM deleted;
     RETURN NULL;
@@ -172,7 +175,8 @@ COMMENT ON FUNCTION rag.document_after_truncate() IS 'Takes away everything that
 -- By index alone: who deletes a document can read how many rows that went over.
 CREATE FUNCTION rag.forget_documents(domain_ids uuid[], document_ids uuid[]) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET enable_indexscan = on SET enable_indexonlyscan = on SET enable_bitmapscan = on AS $$
 DECLARE
     chunk_domains uuid[];
     chunk_ids uuid[];
@@ -211,7 +215,8 @@ END $$;
 COMMENT ON FUNCTION rag.forget_documents(uuid[], uuid[]) IS 'Deletes chunks, embeddings, sections, metadata rows and jobs of documents.';
 
 CREATE FUNCTION rag.collection_before_delete() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+    SET enable_indexscan = on SET enable_indexonlyscan = on SET enable_bitmapscan = on AS $$
 BEGIN
     DELETE FROM rag.accepted_collection a USING rag.domain d WHERE d.collection_id = OLD.id AND d.id = a.domain_id;
     RETURN OLD;
