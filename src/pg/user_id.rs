@@ -35,6 +35,10 @@ fn outlives_transaction() -> bool {
     use pg_sys::GucStackState::{GUC_SET, GUC_SET_LOCAL};
     // SAFETY: the setting is defined and a string; what is below it on the stack are values that it had before.
     unsafe {
+        // A parallel worker sets nothing itself. Before 18 it takes the session's values over in a transaction of its own.
+        if pg_sys::ParallelWorkerNumber >= 0 {
+            return false;
+        }
         let Some(setting) = setting() else { return false };
         let stack = (*setting).stack;
         let (value, source) = if stack.is_null() || (*stack).state == GUC_SET {

@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 /// Most bytes of one text to embed, or of a query: far beyond any model's limit, so that none costs much to refuse.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
+/// What of a passage to score is beyond so many bytes per token that the model takes is not looked at.
+const MOST_BYTES_PER_TOKEN: usize = 64;
+
 /// From so many bytes on, documents are prepared one after the other.
 const LARGE_DOCUMENT_BYTES: u64 = 4 << 20;
 
@@ -158,6 +161,8 @@ fn rerank(
     let is_local = model.backend.limits().is_local;
     let whole_query: Arc<str> = start.into();
     let encode = |passage: &str| {
+        // Blanks are no tokens, and a word of any length may be one.
+        let passage = &passage[..passage.floor_char_boundary(most.saturating_mul(MOST_BYTES_PER_TOKEN))];
         let passage = tokenizer.beginning(passage, most)?;
         if is_local {
             let row = tokenizer.encode_pair(start, passage)?;

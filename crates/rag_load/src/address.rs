@@ -129,7 +129,11 @@ impl Open {
     /// Fills a parameter that nothing was said of so far.
     fn fill(&mut self, origin: &str, key: &str, value: Option<&str>) -> Result<(), LoadError> {
         let Some(value) = value.filter(|_| !self.says(key)) else { return Ok(()) };
-        self.string.push(key, value);
+        if key == "port" && self.string.lacks_port() {
+            self.string.set_ports(value);
+        } else {
+            self.string.push(key, value);
+        }
         self.read_again(origin)
     }
 
@@ -138,7 +142,7 @@ impl Open {
         self.string.names(key)
             || match key {
                 "host" => !self.config.get_hosts().is_empty(),
-                "port" => !self.config.get_ports().is_empty(),
+                "port" => !self.config.get_ports().is_empty() && !self.string.lacks_port(),
                 "user" => self.config.get_user().is_some(),
                 "password" => self.config.get_password().is_some(),
                 "dbname" => self.config.get_dbname().is_some(),

@@ -38,6 +38,11 @@ fn a_connection_string_goes_before_flags_and_these_before_variables() {
     {
         check(&[&flags[..], &["-d", string]].concat(), &variables, "host=s port=1 user=t dbname=d");
     }
+    // A URL may leave the port of its host to the others.
+    let url = ["-d", "postgresql://t@s/d"];
+    check(&[&flags[..], &url].concat(), &variables, "host=s port=2 user=t dbname=d");
+    check(&url, &variables, "host=s port=3 user=t dbname=d");
+    check(&url, &[], "host=s port=5432 user=t dbname=d");
 }
 
 #[test]

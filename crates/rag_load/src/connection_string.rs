@@ -66,6 +66,10 @@ impl ConnectionString {
                 .ok_or_else(|| LoadError::new(format!("-d: parameter {number} of the URL has no value")))?;
             read.parameters.push((decode(number, name)?, decode(number, value)?));
         }
+        // The library would take it for that of a further host.
+        if let Some(ports) = read.take("port") {
+            if read.lacks_port() { read.set_ports(&ports) } else { read.push("port", &ports) }
+        }
         Ok(read)
     }
 
@@ -97,6 +101,34 @@ impl ConnectionString {
         self.parameters.push((name.to_owned(), value.to_owned()));
     }
 
+    /// Whether this is a URL whose hosts have no port; the library then says 5432 of each.
+    pub(crate) fn lacks_port(&self) -> bool {
+        !self.names("port") && self.authority().is_some_and(|(_, hosts, _)| !hosts.split(',').any(has_port))
+    }
+
+    /// Gives each host of a URL that lacks them its port: one for all, or a list of as many.
+    pub(crate) fn set_ports(&mut self, ports: &str) {
+        let Some((before, hosts, after)) = self.authority() else { return };
+        let ports: Vec<&str> = ports.split(',').collect();
+        let port_of = |index: usize| if ports.len() == 1 { ports.first() } else { ports.get(index) };
+        let hosts: Vec<String> = hosts
+            .split(',')
+            .enumerate()
+            .map(|(index, host)| port_of(index).map_or(host.to_owned(), |port| format!("{host}:{port}")))
+            .collect();
+        self.url = Some(format!("{before}{}{after}", hosts.join(",")));
+    }
+
+    /// A URL in three parts: up to its hosts, these, and what is behind them. `None` where it names no host.
+    fn authority(&self) -> Option<(&str, &str, &str)> {
+        let url = self.url.as_deref()?;
+        let (scheme, rest) = url.split_at(url.find("://")? + 3);
+        let end = rest.find('/').unwrap_or(rest.len());
+        let begin = rest[..end].find('@').map_or(0, |at| at + 1);
+        let split = scheme.len() + begin;
+        (begin < end).then(|| (&url[..split], &rest[begin..end], &rest[end..]))
+    }
+
     /// Whether a parameter is named, apart from what stands in a URL before its parameters.
     pub(crate) fn names(&self, name: &str) -> bool {
         self.parameters.iter().any(|(own, _)| own == name)
@@ -118,6 +150,11 @@ impl ConnectionString {
         }
         if pairs.is_empty() { url.parse() } else { format!("{url}?{}", pairs.join("&")).parse() }
     }
+}
+
+/// Whether a URL's host has a port; one in brackets has colons of its own.
+fn has_port(host: &str) -> bool {
+    host.rsplit(']').next().is_some_and(|end| end.contains(':'))
 }
 
 #[cfg(test)]
@@ -168,6 +205,28 @@ mod tests {
     }
 
     #[test]
+    fn hosts_of_a_url_get_a_port_where_they_have_none() {
+        for (url, ports, expected) in [
+            ("postgres://u:p@h/d", "1", "user=u password=p host=h port=1 dbname=d"),
+            ("postgres://[::1]", "1", "host=::1 port=1"),
+            ("postgres://a,b/", "1,2", "host=a,b port=1,2"),
+            ("postgres://a,b/", "1", "host=a,b port=1,1"),
+        ] {
+            let mut string = ConnectionString::read(url).unwrap();
+            assert!(string.lacks_port(), "{url}");
+            string.set_ports(ports);
+            assert!(!string.lacks_port(), "{url}");
+            let expected: Config = expected.parse().unwrap();
+            assert_eq!(format!("{:?}", string.parse().unwrap()), format!("{expected:?}"), "{url}");
+        }
+        for text in
+            ["postgres://h:5432/d", "postgres://[::1]:5/", "postgres:///d", "postgres://h/d?port=5", "host=h"]
+        {
+            assert!(!ConnectionString::read(text).unwrap().lacks_port(), "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_no_connection_string_is_refused() {
         let is_read = |text: &str| ConnectionString::read(text).is_ok_and(|string| string.parse().is_ok());
         for text in
@@ -175,6 +234,8 @@ mod tests {
         {
             assert!(!is_read(text), "{text}");
         }
+        let config = ConnectionString::read("postgres://h/d?port=5").unwrap().parse().unwrap();
+        assert_eq!(config.get_ports(), [5]);
         for text in ["postgres://h/d?hush", "postgres://h/d?password=hush%FF"] {
             let error = ConnectionString::read(text).map(|_| ()).unwrap_err().to_string();
             assert!(error.contains("parameter 1") && !error.contains("hush"), "{error}");

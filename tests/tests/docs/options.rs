@@ -69,7 +69,9 @@ fn kind_of(admin: &mut Session, call: &str, more: &str, option: &str) -> String 
                 let most = long.message.rsplit(' ').next().unwrap().to_owned();
                 return format!("text, at most {most} characters");
             }
-            words(&long.hint).iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+            let choices: Vec<String> = words(&long.hint).iter().map(|word| format!("`{word}`")).collect();
+            assert!(!choices.is_empty(), "choices of {option} of {call}: {}", long.hint);
+            choices.join(", ")
         }
         "an object" => "object".to_owned(),
         other => other.to_owned(),
@@ -91,6 +93,11 @@ fn described(sections: &BTreeMap<String, Page>, function: &str) -> BTreeMap<Stri
         options.extend(described(sections, &other[1]));
     }
     options
+}
+
+/// Whether a text begins with these words, and not with longer ones.
+fn begins_with(text: &str, words: &str) -> bool {
+    text.strip_prefix(words).is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric()))
 }
 
 #[test]
@@ -133,7 +140,7 @@ fn options_are_those_that_the_functions_read() {
             let kind = kind_of(&mut admin, &call, more, &option);
             match described.get(&option) {
                 None => wrong.push(format!("{option} of {function} is missing: {kind}")),
-                Some(cell) if !cell.starts_with(&kind) => {
+                Some(cell) if !begins_with(cell, &kind) => {
                     wrong.push(format!("{option} of {function} is {kind}, and not {cell}"));
                 }
                 Some(_) => {}

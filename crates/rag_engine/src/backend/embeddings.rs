@@ -104,6 +104,9 @@ impl Protocol for OpenAi {
                 return Err(unusable("An embedding is zero or not finite."));
             }
             let vector = vectors.get_mut(index).ok_or_else(|| unusable("An index is out of range."))?;
+            if !vector.is_empty() {
+                return Err(unusable(&format!("There are two for text {} of {inputs}.", index + 1)));
+            }
             *vector = embedding.iter().map(|x| (f64::from(*x) / length) as f32).collect();
         }
         match vectors.iter().position(Vec::is_empty) {

@@ -29,6 +29,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// Longest pause between two tries, whatever the endpoint asks for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
+/// An answer is read in parts of at most so many bytes.
+const PART_BYTES: usize = 64 << 10;
+
 /// How often a pause looks whether anybody still waits.
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -125,7 +128,7 @@ pub(crate) fn post(
             return Err(problem);
         }
         tries_left -= 1;
-        pause *= 2;
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
@@ -142,9 +145,10 @@ fn attempt(target: &Target, path: &[&str], terms: &Terms<'_>, body: &Value) -> R
         Ok(addresses) => addresses,
         Err(reason) => return Ok(Attempt::Later(unreachable(target, &reason), None)),
     };
-    let left = conditions.deadline.map_or(terms.timeout, |deadline| {
-        deadline.saturating_duration_since(Instant::now()).min(terms.timeout)
-    });
+    let begun = Instant::now();
+    let left = conditions
+        .deadline
+        .map_or(terms.timeout, |deadline| deadline.saturating_duration_since(begun).min(terms.timeout));
     // The addresses that were checked are the ones that are connected to: no second look-up, no proxy, no redirect.
     let client = Client::builder()
         .resolve_to_addrs(target.host(), &addresses)
@@ -161,17 +165,12 @@ fn attempt(target: &Target, path: &[&str], terms: &Terms<'_>, body: &Value) -> R
     let response = match post.send() {
         Ok(response) => response,
         Err(e) if e.is_builder() => return Err(explained(target, "cannot be asked", &words(&e))),
-        Err(e) if e.is_timeout() => {
-            return Ok(Attempt::Later(
-                provider(target, &format!("did not answer within {} ms", left.as_millis())),
-                None,
-            ));
-        }
+        Err(e) if e.is_timeout() => return Ok(Attempt::Later(too_slow(target, left), None)),
         Err(e) => return Ok(Attempt::Later(unreachable(target, &words(&e)), None)),
     };
     let status = response.status();
     if status.is_success() {
-        return read(target, terms, response);
+        return read(target, terms, response, || (begun.elapsed() >= left).then(|| too_slow(target, left)));
     }
     if status.as_u16() == 429 || status.is_server_error() {
         let wait = response.headers().get(RETRY_AFTER).and_then(|value| retry_after(value.to_str().ok()?));
@@ -180,16 +179,36 @@ fn attempt(target: &Target, path: &[&str], terms: &Terms<'_>, body: &Value) -> R
     Ok(Attempt::Ended(EndpointResponse::Refused(status.as_u16())))
 }
 
-fn read(target: &Target, terms: &Terms<'_>, response: Response) -> Result<Attempt, Failure> {
+/// The body. The client's own time-out begins anew with each part of it, so `too_slow` is asked after each.
+fn read(
+    target: &Target,
+    terms: &Terms<'_>,
+    mut response: Response,
+    too_slow: impl Fn() -> Option<Failure>,
+) -> Result<Attempt, Failure> {
     let most = terms.max_answer_bytes;
-    let mut bytes = Vec::new();
-    if let Err(e) = response.take(most + 1).read_to_end(&mut bytes) {
-        return Ok(Attempt::Later(explained(target, "broke off its answer", &e.kind().to_string()), None));
+    let (mut bytes, mut part) = (Vec::new(), vec![0; PART_BYTES]);
+    loop {
+        match response.read(&mut part) {
+            Ok(0) => return Ok(Attempt::Ended(EndpointResponse::Body(bytes))),
+            Ok(count) => bytes.extend_from_slice(&part[..count]),
+            Err(e) => {
+                let failure = explained(target, "broke off its answer", &e.kind().to_string());
+                return Ok(Attempt::Later(failure, None));
+            }
+        }
+        if bytes.len() as u64 > most {
+            return Err(provider(target, &format!("answered with more than {most} bytes")));
+        }
+        terms.conditions.check()?;
+        if let Some(failure) = too_slow() {
+            return Ok(Attempt::Later(failure, None));
+        }
     }
-    if bytes.len() as u64 > most {
-        return Err(provider(target, &format!("answered with more than {most} bytes")));
-    }
-    Ok(Attempt::Ended(EndpointResponse::Body(bytes)))
+}
+
+fn too_slow(target: &Target, limit: Duration) -> Failure {
+    provider(target, &format!("did not answer within {} ms", limit.as_millis()))
 }
 
 /// An answer's JSON. The parser's own words would quote the answer.

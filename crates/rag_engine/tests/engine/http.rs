@@ -29,7 +29,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Answers with what `answer` makes of a request, raw; `silence` is never ended.
+    /// Answers with what `answer` makes of a request, raw; `silence` is never ended, and [`TRICKLE`] comes a byte at a time.
     pub(crate) fn start(answer: impl Fn(&Request) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());
@@ -71,7 +71,36 @@ fn serve(
     if answer == b"silence" {
         std::thread::sleep(Duration::from_secs(600));
     }
+    if let Some(answer) = answer.strip_prefix(TRICKLE) {
+        for byte in answer {
+            if stream.write_all(&[*byte]).is_err() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        return;
+    }
     let _ = stream.write_all(&answer);
+}
+
+/// Before an answer that is to come slowly.
+pub(crate) const TRICKLE: &[u8] = b"trickle:";
+
+/// What an endpoint says that is busy for two requests, and then finds those of more than one input too large; `inputs` says
+/// how many a request has.
+pub(crate) fn busy_then_too_large(
+    inputs: impl Fn(&Request) -> usize + Send + Sync,
+    answer: impl Fn(&Request) -> Vec<u8> + Send + Sync,
+) -> impl Fn(&Request) -> Vec<u8> + Send + Sync {
+    move |request| {
+        let refused = match request.number {
+            0 => "429 Too Many Requests",
+            1 => "503 Service Unavailable",
+            _ if inputs(request) > 1 => "413 Content Too Large",
+            _ => return answer(request),
+        };
+        http(refused, "retry-after: 0\r\n", "").into_bytes()
+    }
 }
 
 /// A raw answer.

@@ -75,6 +75,9 @@ fn a_text_that_is_refused_or_cut_short_takes_little() {
     let whole = client.rerank("when does the ferry leave?", &[&long]).unwrap();
     let start = client.rerank("when does the ferry leave?", &[&long[..20_000]]).unwrap();
     assert_eq!(whole, start, "the model reads the beginning alone");
+    // Blanks are no tokens.
+    let blanks = " ".repeat(8 << 20) + "ferry";
+    assert_eq!(client.rerank("when does the ferry leave?", &[&blanks]).unwrap().len(), 1);
     let took = peak(&engine) - before;
     eprintln!("refusing and reranking 1 MiB took {} MiB", took / MIB);
     assert!(took < 64 * MIB, "{} MiB", took / MIB);

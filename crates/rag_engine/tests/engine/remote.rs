@@ -1,10 +1,9 @@
 //! Embedding models behind an endpoint, which a small HTTP server stands in for.
 
-use crate::http::{Request, Server, http};
+use crate::http::{Request, Server, TRICKLE, busy_then_too_large, http};
 use crate::running::{EMBEDDING, Engine, settings};
 use rag_wire::{FailureCode, Settings, TextRole};
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Six numbers that depend on the text, not normalised.
 fn numbers(text: &str) -> Vec<f64> {
@@ -98,18 +97,7 @@ fn a_text_beyond_the_limit_is_refused_and_not_sent() {
 
 #[test]
 fn a_busy_endpoint_is_asked_again_and_one_that_finds_a_batch_too_large_with_less() {
-    let refusals = AtomicUsize::new(2);
-    let server = Server::start(move |request| {
-        let busy = refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
-        if let Ok(left) = busy {
-            let status = if left == 2 { "429 Too Many Requests" } else { "503 Service Unavailable" };
-            return http(status, "retry-after: 0\r\n", "").into_bytes();
-        }
-        if inputs(request).len() > 1 {
-            return http("413 Content Too Large", "", "").into_bytes();
-        }
-        embeddings(request)
-    });
+    let server = Server::start(busy_then_too_large(|request| inputs(request).len(), embeddings));
     let folder = tempfile::tempdir().unwrap();
     let engine = Engine::with(behind(&server, &folder, json!({})));
     let found = engine.connect().embed(Some("remote"), TextRole::Passage, &["one", "two", "three"]).unwrap();
@@ -126,6 +114,14 @@ fn an_answer_that_does_not_fit_is_a_failure_in_words() {
             "3 numbers per text, not 6",
         ),
         (json!({ "data": [] }), FailureCode::Provider, "no list of embeddings"),
+        (
+            json!({ "data": [
+                { "index": 0, "embedding": [1, 2, 3, 4, 5, 6] },
+                { "index": 0, "embedding": [6, 5, 4, 3, 2, 1] },
+            ] }),
+            FailureCode::Provider,
+            "no list of",
+        ),
         (
             json!({ "data": [{ "index": 7, "embedding": [1, 2, 3, 4, 5, 6] }] }),
             FailureCode::Provider,
@@ -146,6 +142,16 @@ fn an_answer_that_does_not_fit_is_a_failure_in_words() {
         assert!(failure.code == code && failure.message.contains(words), "{failure:?}");
         assert!(!format!("{failure:?}").contains("sesame"), "{failure:?}");
     }
+}
+
+#[test]
+fn an_answer_that_trickles_in_is_given_up_as_a_whole() {
+    let server = Server::start(|request| [TRICKLE, &embeddings(request)].concat());
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::with(behind(&server, &folder, json!({ "timeout_ms": 1000, "retries": 0 })));
+    let failure = engine.connect().embed(Some("remote"), TextRole::Passage, &["one"]).unwrap_err();
+    assert_eq!(failure.code, FailureCode::Provider, "{failure:?}");
+    assert!(failure.message.contains("did not answer within 1000 ms"), "{failure:?}");
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! Rerankers behind an endpoint, which a small HTTP server stands in for, in each of the ways to ask for scores.
 
-use crate::http::{Request, Server, http};
+use crate::http::{Request, Server, busy_then_too_large, http};
 use crate::running::{Client, Engine, RERANKER, settings};
 use rag_wire::{Call, Failure, FailureCode, Reply, Settings};
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const QUERY: &str = "which port?";
@@ -170,18 +169,10 @@ fn a_passage_is_cut_here_at_its_end_and_counts_with_the_query() {
 
 #[test]
 fn a_busy_endpoint_is_asked_again_and_one_that_finds_a_batch_too_large_with_less() {
-    let refusals = AtomicUsize::new(2);
-    let server = Server::start(move |request| {
-        let busy = refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
-        if let Ok(left) = busy {
-            let status = if left == 2 { "429 Too Many Requests" } else { "503 Service Unavailable" };
-            return http(status, "retry-after: 0\r\n", "").into_bytes();
-        }
-        if passages(request).len() > 1 {
-            return http("413 Content Too Large", "", "").into_bytes();
-        }
-        answer("tei", request)
-    });
+    let server = Server::start(busy_then_too_large(
+        |request| passages(request).len(),
+        |request| answer("tei", request),
+    ));
     let folder = tempfile::tempdir().unwrap();
     let engine = Engine::with(behind(&server.url, &folder, json!({ "api": "tei" })));
     assert_eq!(rerank(&mut engine.connect(), &["one", "two", "three"]).unwrap().len(), 3);
