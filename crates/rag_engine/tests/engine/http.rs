@@ -29,7 +29,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Answers with what `answer` makes of a request, raw; `silence` is never ended, and [`TRICKLE`] comes a byte at a time.
+    /// Answers with what `answer` makes of a request, raw; `silence` is never ended, and the body behind [`TRICKLE`] comes a byte at a time.
     pub(crate) fn start(answer: impl Fn(&Request) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());
@@ -72,7 +72,9 @@ fn serve(
         std::thread::sleep(Duration::from_secs(600));
     }
     if let Some(answer) = answer.strip_prefix(TRICKLE) {
-        for byte in answer {
+        let body = answer.windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
+        stream.write_all(&answer[..body]).unwrap();
+        for byte in &answer[body..] {
             if stream.write_all(&[*byte]).is_err() {
                 return;
             }
