@@ -17,7 +17,7 @@ mod visible_segments;
 
 pub(crate) use segment_cache::{remove_files_of_dropped_databases, remove_stale_files};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::storage::chunk::{self, ShownChunk};
 use crate::storage::{Id, document, metadata};
 use diagnostics::{Stages, Watch};
@@ -159,6 +159,38 @@ fn retrieved<R: Retriever>(stages: &mut Stages, watch: Watch, retriever: &R, fou
     }
 }
 
+/// Which errors of a retriever another one makes up for.
+struct Substitute {
+    makes_up_for: fn(&Error) -> bool,
+    name: &'static str,
+}
+
+/// Has a retriever find the best `wanted`, as a stage. None where it failed in a way that another one makes up for.
+fn ask<R: Retriever>(
+    open: impl FnOnce() -> Result<R>,
+    wanted: usize,
+    visible: impl FnMut(&[Id]) -> Result<HashSet<Id>>,
+    substitute: Option<Substitute>,
+    stages: &mut Stages,
+) -> Result<Option<(R, Vec<Ranked>)>> {
+    let watch = stages.start(R::NAME);
+    let found = open().and_then(|mut retriever| {
+        let hits = retrieve(&mut retriever, wanted, visible)?;
+        Ok((retriever, hits))
+    });
+    match (found, substitute) {
+        (Ok((retriever, hits)), _) => {
+            retrieved(stages, watch, &retriever, hits.len());
+            Ok(Some((retriever, hits)))
+        }
+        (Err(error), Some(substitute)) if (substitute.makes_up_for)(&error) => {
+            stages.fell_back(watch, substitute.name, &error);
+            Ok(None)
+        }
+        (Err(error), _) => Err(error),
+    }
+}
+
 /// Ranked ids of the retrievers, fused.
 struct RankedHits {
     order: Vec<Ranked>,
@@ -179,51 +211,33 @@ fn rank(
     // None: not asked, or the other one has to do.
     let (mut keyword, mut visible) = (None, None);
     if request.mode != Mode::Vector {
-        let watch = stages.start(KeywordRetriever::NAME);
-        let found = KeywordRetriever::open(scope, request.query, allowed).and_then(|mut retriever| {
-            let hits = retrieve(&mut retriever, wanted, |unknown| scope.visible(unknown))?;
-            Ok((retriever, hits))
-        });
-        match found {
-            Ok((retriever, hits)) => {
-                retrieved(stages, watch, &retriever, hits.len());
-                visible = Some(retriever.ranked());
-                keyword = Some(hits);
-            }
-            Err(error) if is_hybrid && error.is_damage() => {
-                stages.fell_back(watch, VectorRetriever::NAME, &error);
-                visible = Some(0);
-            }
-            Err(error) => return Err(error),
-        }
+        let open = || KeywordRetriever::open(scope, request.query, allowed);
+        let substitute =
+            is_hybrid.then_some(Substitute { makes_up_for: Error::is_damage, name: VectorRetriever::NAME });
+        let found = ask(open, wanted, |unknown| scope.visible(unknown), substitute, stages)?;
+        visible = Some(found.as_ref().map_or(0, |(retriever, _)| retriever.ranked()));
+        keyword = found.map(|(_, hits)| hits);
     }
     let mut vector = None;
     if request.mode != Mode::Keyword {
-        let watch = stages.start(VectorRetriever::NAME);
         let mut seen: HashSet<Id> = keyword.iter().flatten().map(|hit: &Ranked| hit.id).collect();
-        let found =
-            VectorRetriever::open(scope, request.query, allowed, visible).and_then(|mut retriever| {
-                let hits = retrieve(&mut retriever, wanted, |unknown| {
-                    let others: Vec<Id> = unknown.iter().copied().filter(|id| !seen.contains(id)).collect();
-                    if !others.is_empty() {
-                        seen.extend(scope.visible(&others)?);
-                    }
-                    Ok(unknown.iter().copied().filter(|id| seen.contains(id)).collect())
-                })?;
-                Ok((retriever, hits))
-            });
-        match found {
-            Ok((retriever, hits)) => {
-                retrieved(stages, watch, &retriever, hits.len());
-                if let Some(warning) = advice::unknown_language(scope, request.query) {
-                    stages.warn(warning);
-                }
-                vector = Some(hits);
+        let look = |unknown: &[Id]| {
+            let others: Vec<Id> = unknown.iter().copied().filter(|id| !seen.contains(id)).collect();
+            if !others.is_empty() {
+                seen.extend(scope.visible(&others)?);
             }
-            Err(error) if is_hybrid && diagnostics::is_engine_trouble(&error) => {
-                stages.fell_back(watch, KeywordRetriever::NAME, &error);
-            }
-            Err(error) => return Err(error),
+            Ok(unknown.iter().copied().filter(|id| seen.contains(id)).collect())
+        };
+        let open = || VectorRetriever::open(scope, request.query, allowed, visible);
+        let substitute = is_hybrid.then_some(Substitute {
+            makes_up_for: diagnostics::is_engine_trouble,
+            name: KeywordRetriever::NAME,
+        });
+        vector = ask(open, wanted, look, substitute, stages)?.map(|(_, hits)| hits);
+        if vector.is_some()
+            && let Some(warning) = advice::unknown_language(scope, request.query)
+        {
+            stages.warn(warning);
         }
     }
     let order = match (&keyword, &vector) {
