@@ -5,8 +5,9 @@
 #   bench.sh parse [-v] [NAME…]  F1 of words, headings and cells per format; fails below the goals
 #   bench.sh pages [FILE.pdf…]   whether chunks of PDFs name the pages that their words stand on
 #   bench.sh cost [PART…]        ratios; PART: keyword vector ingest embed memory domains merge attach steady pdf
+#   bench.sh against COMMIT      searches, answers and ingestion beside those of that commit, which it builds in RAG_HOME
 #   bench.sh crates [FILTER]     criterion on the pure crates
-# quality and cost need rag_ext installed in the Postgres that PG_CONFIG names. RAG_EVAL_DATA=DIR has DIR/scifact and
+# quality, cost and against need rag_ext installed in the Postgres that PG_CONFIG names. RAG_EVAL_DATA=DIR has DIR/scifact and
 # DIR/cranfield in BEIR's format, of which RAG_BENCH_DOCUMENTS=400 takes a part, and DIR/docling-samples for parse.
 # What is kept between runs (vectors) lies in RAG_HOME/bench.
 . "$(dirname "$0")/prelude.sh"
@@ -34,8 +35,25 @@ pages() {
   "$ROOT/scripts/cargo.sh" run --release --package rag_parse --example page_check -- "${files[@]}"
 }
 
+against() {
+  local commit other
+  commit=$(git -C "$ROOT" rev-parse --short "$1")
+  other=$RAG_HOME/against/$commit
+  if [ ! -e "$other/.git" ]; then
+    git clone --quiet "$ROOT" "$other"
+    git -C "$other" checkout --quiet "$commit"
+  fi
+  env -u PG_CONFIG RAG_HOME="$other/.local" make --no-print-directory -C "$other" install >&2
+  RAG_BENCH_AGAINST=$(env -u PG_CONFIG RAG_HOME="$other/.local" "$other/scripts/fetch-postgres.sh")
+  export RAG_BENCH_AGAINST
+  bench against
+}
+
 if [ "${1:-}" = pages ]; then
   pages "${@:2}"
+elif [ "${1:-}" = against ]; then
+  [ $# -eq 2 ] || die "usage: bench.sh against COMMIT"
+  against "$2"
 elif [ $# -gt 0 ]; then
   bench "$@"
 else

@@ -191,21 +191,12 @@ CREATE FUNCTION rag_status() RETURNS text
 COMMENT ON FUNCTION rag_status() IS 'What works and what does not, in words, a line each.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_status');
 
-CREATE FUNCTION rag.engine_state()
-    RETURNS TABLE (
-        running boolean, pid integer, started_at timestamptz, restarts integer, last_error text, version text,
-        onnxruntime text, device text, device_note text, parse_sandbox text, chat text, queued integer,
-        served bigint, failed bigint, texts_embedded bigint, tokens_embedded bigint, pairs_scored bigint,
-        cache_hits bigint, cache_misses bigint, cache_bytes bigint, resident_bytes bigint)
-    AS 'MODULE_PATHNAME', 'engine_state_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED ROWS 1;
-COMMENT ON FUNCTION rag.engine_state() IS 'Rows of rag.engine_status. Counters are about all users together and shown to superusers and members of pg_monitor; the last error may name paths and is shown to superusers.';
+CREATE FUNCTION rag.engine_state() RETURNS jsonb
+    AS 'MODULE_PATHNAME', 'engine_state_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION rag.engine_state() IS 'The row of rag.engine_status. Counters are about all users together and shown to superusers and members of pg_monitor; the last error may name paths and is shown to superusers.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'engine_state');
 
-CREATE FUNCTION rag.models()
-    RETURNS TABLE (
-        name text, kind text, is_default boolean, dimension integer, max_tokens integer, pooling text,
-        query_prefix text, passage_prefix text, loaded boolean, license text, problem text, languages text[],
-        endpoint text)
-    AS 'MODULE_PATHNAME', 'models_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED ROWS 5;
-COMMENT ON FUNCTION rag.models() IS 'Rows of rag.model. endpoint: where the model of a remote endpoint is, for superusers and members of pg_monitor. Whether a model is loaded is shown to superusers and members of pg_monitor.';
+CREATE FUNCTION rag.models() RETURNS jsonb
+    AS 'MODULE_PATHNAME', 'models_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION rag.models() IS 'Rows of rag.model, as an array. endpoint, where the model of a remote endpoint is, and whether a model is loaded are shown to superusers and members of pg_monitor.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'models');

@@ -29,17 +29,3 @@ CREATE FUNCTION rag.embedded_chunks(domain_id uuid, model text) RETURNS bigint
 COMMENT ON FUNCTION rag.embedded_chunks(uuid, text) IS
     'Chunks of a domain that have a vector of this model; NULL for a domain that the caller does not see as a whole.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'embedded_chunks');
-
-CREATE VIEW rag.model_change_status WITH (security_invoker = true) AS
-SELECT c.id AS collection_id, c.name AS collection, c.owner, c.model AS from_model, m.model AS to_model, m.requested_at,
-       w.chunks, w.embedded, m.error, m.due_at AS next_try_at
-FROM rag.model_change m
-JOIN rag.collection c ON c.id = m.collection_id
-CROSS JOIN LATERAL (
-    SELECT coalesce(sum(n.chunks), 0)::bigint AS chunks, coalesce(sum(rag.embedded_chunks(d.id, m.model)), 0)::bigint AS embedded
-    FROM rag.domain d
-    CROSS JOIN LATERAL (SELECT count(*) AS chunks FROM rag.chunk k WHERE k.domain_id = d.id) n
-    WHERE d.collection_id = c.id) w;
-COMMENT ON VIEW rag.model_change_status IS
-    'Progress of changes of the embedding model, of the chunks that the caller sees: chunks in all, and those embedded by the model to come.';
-INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'model_change_status');

@@ -109,27 +109,3 @@ COMMENT ON FUNCTION rag.source_altered() IS 'Has a worker look at attached table
 CREATE EVENT TRIGGER rag_source_altered ON ddl_command_end WHEN TAG IN ('ALTER TABLE', 'CREATE TABLE')
     EXECUTE FUNCTION rag.source_altered();
 COMMENT ON EVENT TRIGGER rag_source_altered IS 'Has a worker look at attached tables that are altered, and at their new partitions.';
-
-CREATE VIEW rag.attached_document WITH (security_invoker = true) AS
-SELECT r.document_id, rag.attached_source(r.collection_id) AS source, r.key_columns AS key, c.name AS collection, c.owner
-FROM rag.attached_row r
-JOIN rag.collection c ON c.id = r.collection_id;
-COMMENT ON VIEW rag.attached_document IS
-    'The source row of each document of an attached table that the caller sees: its table, and its key columns by name, as in key->>''id''.';
-INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'attached_document');
-
-CREATE VIEW rag.attachment_status WITH (security_invoker = true) AS
-SELECT a.source, c.name AS collection, c.owner, a.state, a.pass, a.rows_read, d.rows, d.done, d.pending, d.failed,
-       a.filled_at, a.sqlstate, a.error
-FROM rag.attachment a
-JOIN rag.collection c ON c.id = a.collection_id
-CROSS JOIN LATERAL (
-    SELECT count(*) AS rows,
-           count(*) FILTER (WHERE t.status = 'done') AS done,
-           count(*) FILTER (WHERE t.status = 'pending') AS pending,
-           count(*) FILTER (WHERE t.status = 'failed') AS failed
-    FROM rag.domain m JOIN rag.document t ON t.domain_id = m.id
-    WHERE m.collection_id = a.collection_id) d;
-COMMENT ON VIEW rag.attachment_status IS
-    'Progress per attached table whose collection the caller owns: its state, rows read by the current or last pass over it, and documents by state.';
-INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'attachment_status');

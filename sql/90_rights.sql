@@ -1,6 +1,6 @@
 -- Who may do what: nobody anything, until rag_enable.
 
--- A view keeps the functions and operators that it found when it was made: none of a schema that somebody else may write to.
+-- As for the other views.
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 CREATE FUNCTION rag.require_superuser(what text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -155,7 +155,25 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION rag.renew_rights() IS
-    'Gives each role that is enabled what its access has now, and nobody else anything. Creation ends with it. An upgrade is followed by it, and does not call it: what an extension''s own script grants, pg_dump leaves out.';
+    'Gives each role that is enabled what its access has now, and nobody else anything. Creation ends with it, and each ALTER EXTENSION rag_ext is followed by it.';
+
+-- After the command, and not by the upgrade's script: what an extension's own script grants, pg_dump leaves out.
+CREATE FUNCTION rag.extension_altered() RETURNS event_trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_event_trigger_ddl_commands() c
+                   JOIN pg_extension e ON c.classid = 'pg_extension'::regclass AND c.objid = e.oid
+                   WHERE e.extname = 'rag_ext') THEN
+        RETURN;
+    END IF;
+    -- pg_upgrade makes the members one by one, and their rows come later.
+    IF EXISTS (SELECT FROM rag.allowed) THEN
+        PERFORM rag.renew_rights();
+    END IF;
+END $$;
+COMMENT ON FUNCTION rag.extension_altered() IS 'Renews rights after an upgrade.';
+CREATE EVENT TRIGGER rag_extension_altered ON ddl_command_end WHEN TAG IN ('ALTER EXTENSION')
+    EXECUTE FUNCTION rag.extension_altered();
+COMMENT ON EVENT TRIGGER rag_extension_altered IS 'Renews rights after an upgrade.';
 
 SELECT rag.renew_rights();
 

@@ -4,8 +4,7 @@
 use crate::memory::private_mib;
 use crate::profile;
 use crate::report::Report;
-use crate::texts::Words;
-use rag_benches::{Library, Times, timed};
+use rag_benches::{Library, Times, Words, timed};
 use rag_bm25::{Entry, Language};
 use rag_tests::Cluster;
 use std::fmt::Write as _;

@@ -2,8 +2,7 @@
 //! threads; and the throughput of eight sessions beside that of one. All texts differ, so that no cache answers.
 
 use crate::report::{Line, Report};
-use crate::texts::Texts;
-use rag_benches::{Engine, Library, Model, Times, timed};
+use rag_benches::{Engine, Library, Model, Texts, Times, timed};
 use rag_tests::{Cluster, Session};
 use rag_wire::{Lane, TextRole};
 use std::time::Duration;

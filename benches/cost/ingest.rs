@@ -1,8 +1,7 @@
 //! The rate of background ingestion beside the rate at which an engine with the same settings embeds the same texts.
 
 use crate::report::{Line, Report};
-use crate::texts::Texts;
-use rag_benches::{Engine, Library, timed};
+use rag_benches::{Engine, Library, Texts, timed};
 use rag_tests::Cluster;
 use rag_wire::{Lane, TextRole};
 use std::sync::Mutex;

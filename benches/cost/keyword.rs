@@ -2,8 +2,7 @@
 //! process. And beside Postgres' own full-text search on the same texts.
 
 use crate::report::{Line, Report};
-use crate::texts::Texts;
-use rag_benches::{Library, Times};
+use rag_benches::{Library, Texts, Times};
 use rag_bm25::{Language, Query, Segment};
 
 /// Runs of each.

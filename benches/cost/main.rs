@@ -21,13 +21,11 @@ mod plain;
 mod profile;
 mod report;
 mod steady;
-mod texts;
 mod vector;
 
-use rag_benches::{KeptVectors, Library, model_digest};
+use rag_benches::{KeptVectors, Library, Texts, model_digest};
 use rag_tests::Cluster;
 use report::Report;
-use texts::Texts;
 
 /// Documents ingested where no vectors are kept: what takes some minutes to embed.
 const WITHOUT_VECTORS: usize = 600;

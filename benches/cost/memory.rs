@@ -4,8 +4,7 @@
 //! server with more than one session, so their pages count as shared.
 
 use crate::report::{Line, Report};
-use crate::texts::Texts;
-use rag_benches::Library;
+use rag_benches::{Library, Texts};
 use rag_tests::Session;
 
 const SEARCHES: usize = 200;

@@ -2,8 +2,7 @@
 //! the question and comparing it with every vector, both in SQL, the latter by the superuser without any policy.
 
 use crate::report::{Line, Report};
-use crate::texts::Texts;
-use rag_benches::{Library, Times};
+use rag_benches::{Library, Texts, Times};
 
 const RUNS: usize = 150;
 const WARM_UP: usize = 15;

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `quality` | does it find what people judged relevant? Fails where a figure is below its target |
 //! | `cost` | what does it cost beside the bare parts it is made of? Prints, asserts no time |
+//! | `against` | is it slower than another version of itself? Prints, asserts no time |
 //! | `parse` | is all in the text that another parser found in the file? Fails where a format is below its goal |
 //! | `crates` | is one of the pure crates slower than last time? Criterion |
 //!
@@ -19,6 +20,7 @@ mod library;
 mod metric;
 mod model;
 mod table;
+mod texts;
 mod times;
 mod vectors;
 
@@ -28,6 +30,7 @@ pub use library::{Ingested, Library};
 pub use metric::{ndcg_at_10, recall};
 pub use model::{Model, as_query, embed_all, model_digest};
 pub use table::Table;
+pub use texts::{Texts, Words};
 pub use times::{Times, timed};
 pub use vectors::{KeptVectors, Key, digest, kept_folder};
 

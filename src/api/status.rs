@@ -7,9 +7,11 @@ use crate::error::Result;
 use crate::pg::ErrorReport;
 use crate::pg::{elevation, principal, server, shared, transaction};
 use crate::storage::{self, job::Steered};
+use pgrx::JsonB;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
 use rag_wire::{EngineStatus, ModelInfo, ModelKind};
+use serde_json::{Value, json};
 
 #[pg_extern(sql = false)]
 fn rag_status() -> std::result::Result<String, ErrorReport> {
@@ -159,126 +161,76 @@ fn describe_documents(lines: &mut Lines) -> Result<()> {
     Ok(())
 }
 
+/// An object with the columns of `rag.engine_status`, where their types are; what is unknown is left out.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn engine_state() -> std::result::Result<
-    TableIterator<
-        'static,
-        (
-            name!(running, bool),
-            name!(pid, Option<i32>),
-            name!(started_at, Option<TimestampWithTimeZone>),
-            name!(restarts, Option<i32>),
-            name!(last_error, Option<String>),
-            name!(version, Option<String>),
-            name!(onnxruntime, Option<String>),
-            name!(device, Option<String>),
-            name!(device_note, Option<String>),
-            name!(parse_sandbox, Option<String>),
-            name!(chat, Option<String>),
-            name!(queued, Option<i32>),
-            name!(served, Option<i64>),
-            name!(failed, Option<i64>),
-            name!(texts_embedded, Option<i64>),
-            name!(tokens_embedded, Option<i64>),
-            name!(pairs_scored, Option<i64>),
-            name!(cache_hits, Option<i64>),
-            name!(cache_misses, Option<i64>),
-            name!(cache_bytes, Option<i64>),
-            name!(resident_bytes, Option<i64>),
-        ),
-    >,
-    ErrorReport,
-> {
+fn engine_state() -> std::result::Result<JsonB, ErrorReport> {
     let (state, status) = call_even_unloaded(|| Ok((shared::engine_state(), engine::status())))?;
     let words = |found: &std::result::Result<String, String>| match found {
         Ok(text) => text.clone(),
         Err(problem) => for_superusers(problem).to_owned(),
     };
-    // Counters are about all users together.
-    let counted = live_counters(status.as_ref().ok());
-    let error = state.as_ref().filter(|_| server::user_is_superuser()).and_then(|s| s.last_error.clone());
-    let status_error = status.as_ref().err().map(|e| e.message.clone());
-    let live = status.as_ref().ok();
-    let started_at =
-        state.as_ref().and_then(|s| s.started_at).and_then(|at| TimestampWithTimeZone::try_from(at).ok());
-    Ok(TableIterator::once((
-        live.is_some(),
-        live.map(|s| s.pid as i32).or_else(|| state.as_ref().and_then(|s| s.pid)),
-        started_at,
-        state.as_ref().map(|s| s.restarts as i32),
-        error.or(status_error),
-        live.map(|s| s.version.clone()),
-        live.map(|s| words(&s.onnxruntime)),
-        live.map(|s| s.device.clone()),
-        live.and_then(|s| s.device_note.clone()),
-        live.map(|s| s.parse_sandbox.clone()),
-        live.map(|s| match &s.chat {
-            Ok(_) if !server::user_is_superuser() => "a chat model".to_owned(),
-            chat => words(chat),
-        }),
-        counted.map(|s| s.queued as i32),
-        counted.map(|s| s.served as i64),
-        counted.map(|s| s.failed as i64),
-        counted.map(|s| s.texts_embedded as i64),
-        counted.map(|s| s.tokens_embedded as i64),
-        counted.map(|s| s.pairs_scored as i64),
-        counted.map(|s| s.cache_hits as i64),
-        counted.map(|s| s.cache_misses as i64),
-        counted.map(|s| s.cache_bytes as i64),
-        counted.map(|s| s.resident_bytes as i64),
-    )))
+    let mut row = json!({ "running": status.is_ok() });
+    if let Some(state) = state {
+        row["pid"] = json!(state.pid);
+        row["started_at"] = json!(state.started_at.and_then(|at| TimestampWithTimeZone::try_from(at).ok()));
+        row["restarts"] = json!(state.restarts);
+        row["last_error"] = json!(state.last_error.filter(|_| server::user_is_superuser()));
+    }
+    match status {
+        Ok(status) => {
+            row["pid"] = json!(status.pid);
+            row["version"] = json!(status.version);
+            row["onnxruntime"] = json!(words(&status.onnxruntime));
+            row["device"] = json!(status.device);
+            row["device_note"] = json!(status.device_note);
+            row["parse_sandbox"] = json!(status.parse_sandbox);
+            row["chat"] = match &status.chat {
+                Ok(_) if !server::user_is_superuser() => json!("a chat model"),
+                chat => json!(words(chat)),
+            };
+            // They are about all users together.
+            if principal::may_monitor() {
+                merge(&mut row, json!(status.counters));
+            }
+        }
+        Err(error) if row["last_error"].is_null() => row["last_error"] = json!(error.message),
+        Err(_) => {}
+    }
+    Ok(JsonB(row))
 }
 
-fn live_counters(status: Option<&EngineStatus>) -> Option<&EngineStatus> {
-    status.filter(|_| principal::may_monitor())
+/// Adds the fields of an object to another one.
+fn merge(row: &mut Value, fields: Value) {
+    if let (Value::Object(row), Value::Object(fields)) = (row, fields) {
+        row.extend(fields);
+    }
 }
 
+/// An array of objects with the columns of `rag.model`, where their types are.
 #[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn models() -> std::result::Result<
-    TableIterator<
-        'static,
-        (
-            name!(name, String),
-            name!(kind, String),
-            name!(is_default, bool),
-            name!(dimension, Option<i32>),
-            name!(max_tokens, i32),
-            name!(pooling, Option<String>),
-            name!(query_prefix, Option<String>),
-            name!(passage_prefix, Option<String>),
-            name!(loaded, Option<bool>),
-            name!(license, Option<String>),
-            name!(problem, Option<String>),
-            name!(languages, Vec<String>),
-            name!(endpoint, Option<String>),
-        ),
-    >,
-    ErrorReport,
-> {
+fn models() -> std::result::Result<JsonB, ErrorReport> {
     let models = call_even_unloaded(engine::models)?;
     let sees_load = principal::may_monitor();
     let some = |text: String| (!text.is_empty()).then_some(text);
-    Ok(TableIterator::new(models.into_iter().map(move |m| {
-        let kind = match m.kind {
-            ModelKind::Embedding => "embedding",
-            ModelKind::Reranker => "reranker",
-        };
-        (
-            m.name,
-            kind.to_owned(),
-            m.is_default,
-            (m.dimension > 0).then_some(m.dimension as i32),
-            m.max_tokens as i32,
-            some(m.pooling),
-            some(m.query_prefix),
-            some(m.passage_prefix),
-            sees_load.then_some(m.loaded),
-            m.license,
-            m.problem.map(|problem| for_superusers(&problem).to_owned()),
-            m.languages,
-            m.endpoint.filter(|_| sees_load),
-        )
-    })))
+    let rows = models.into_iter().map(|m| {
+        json!({
+            "name": m.name,
+            "kind": match m.kind {
+                ModelKind::Embedding => "embedding",
+                ModelKind::Reranker => "reranker",
+            },
+            "is_default": m.is_default,
+            "dimension": (m.dimension > 0).then_some(m.dimension),
+            "max_tokens": m.max_tokens,
+            "pooling": some(m.pooling),
+            "query_prefix": some(m.query_prefix),
+            "passage_prefix": some(m.passage_prefix),
+            "loaded": sees_load.then_some(m.loaded),
+            "license": m.license,
+            "problem": m.problem.map(|problem| for_superusers(&problem).to_owned()),
+            "languages": m.languages,
+            "endpoint": m.endpoint.filter(|_| sees_load),
+        })
+    });
+    Ok(JsonB(rows.collect()))
 }

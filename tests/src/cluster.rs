@@ -45,6 +45,7 @@ pub enum Shutdown {
 #[derive(Debug, Clone)]
 pub struct Builder {
     name: String,
+    installation: Option<Installation>,
     preload: bool,
     pid_1: bool,
     offline: bool,
@@ -52,6 +53,13 @@ pub struct Builder {
 }
 
 impl Builder {
+    /// Takes another Postgres than the one under test.
+    #[must_use]
+    pub fn installation(mut self, installation: Installation) -> Self {
+        self.installation = Some(installation);
+        self
+    }
+
     /// Adds a line to postgresql.conf.
     #[must_use]
     pub fn setting(mut self, name: &str, value: &str) -> Self {
@@ -82,7 +90,7 @@ impl Builder {
 
     /// Makes the cluster and starts it.
     pub fn start(self) -> Cluster {
-        let installation = Installation::from_env();
+        let installation = self.installation.unwrap_or_else(Installation::from_env);
         let mut cluster = Cluster::empty(installation, &self.name, self.pid_1);
         cluster.offline = self.offline;
         cluster.call(
@@ -126,7 +134,14 @@ pub struct Cluster {
 impl Cluster {
     /// Begins to describe a cluster.
     pub fn builder(name: &str) -> Builder {
-        Builder { name: name.into(), preload: true, pid_1: false, offline: false, settings: String::new() }
+        Builder {
+            name: name.into(),
+            installation: None,
+            preload: true,
+            pid_1: false,
+            offline: false,
+            settings: String::new(),
+        }
     }
 
     fn empty(installation: Installation, name: &str, pid_1: bool) -> Self {

@@ -22,6 +22,11 @@ impl Installation {
         let pg_config = std::env::var_os("RAG_TEST_PG_CONFIG").map(PathBuf::from).unwrap_or_else(|| {
             panic!("RAG_TEST_PG_CONFIG is not set: run `make test`, which installs rag_ext and sets it")
         });
+        Self::of(pg_config)
+    }
+
+    /// The Postgres of this `pg_config`.
+    pub fn of(pg_config: PathBuf) -> Self {
         let bin = PathBuf::from(ask(&pg_config, "--bindir"));
         let root = rustix::process::geteuid().is_root();
         Self { pg_config, bin, server_user: root.then(unprivileged_user) }

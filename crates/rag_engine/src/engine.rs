@@ -9,7 +9,7 @@ use crate::parse::{self, ChildLock, Permits};
 use crate::principal::StartKey;
 use crate::process;
 use crate::scheduler::Scheduler;
-use rag_wire::{EngineStatus, Settings};
+use rag_wire::{EngineCounters, EngineStatus, Settings};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -204,16 +204,18 @@ impl Engine {
             device_note: self.device.note.clone(),
             parse_sandbox: self.sandbox.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             chat: chat_summary(&self.settings()),
-            queued: self.queued() as u32,
-            served: count(&self.counters.served),
-            failed: count(&self.counters.failed),
-            texts_embedded: count(&self.counters.texts_embedded),
-            tokens_embedded: count(&self.counters.tokens_embedded),
-            pairs_scored: count(&self.counters.pairs_scored),
-            cache_hits: count(&self.counters.cache_hits),
-            cache_misses: count(&self.counters.cache_misses),
-            cache_bytes: self.cache().bytes() as u64,
-            resident_bytes: process::resident_bytes(),
+            counters: EngineCounters {
+                queued: self.queued() as u32,
+                served: count(&self.counters.served),
+                failed: count(&self.counters.failed),
+                texts_embedded: count(&self.counters.texts_embedded),
+                tokens_embedded: count(&self.counters.tokens_embedded),
+                pairs_scored: count(&self.counters.pairs_scored),
+                cache_hits: count(&self.counters.cache_hits),
+                cache_misses: count(&self.counters.cache_misses),
+                cache_bytes: self.cache().bytes() as u64,
+                resident_bytes: process::resident_bytes(),
+            },
         }
     }
 

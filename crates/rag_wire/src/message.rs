@@ -283,7 +283,7 @@ pub enum ModelKind {
 }
 
 /// Health, load and counters.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineStatus {
     /// Version of the engine's package.
     pub version: String,
@@ -301,6 +301,13 @@ pub struct EngineStatus {
     pub parse_sandbox: String,
     /// Whether a chat endpoint is configured and allowed; else why not.
     pub chat: Result<String, String>,
+    /// Load and counters.
+    pub counters: EngineCounters,
+}
+
+/// Numbers about the engine's work for all users together. Their names are columns of `rag.engine_status`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineCounters {
     /// Requests waiting.
     pub queued: u32,
     /// Requests answered.

@@ -122,9 +122,9 @@ fn what_an_upgrade_adds_is_nobodys_until_it_is_allowed() {
     let mut admin = database.admin();
     admin.run(&format!("SELECT rag_enable('{reader}', 'read')"));
     let before = [&ann, &reader].map(|role| granted(&database, role));
+    // As a step of an upgrade, after which rights are renewed.
     admin.run(
-        "CREATE FUNCTION rag.added() RETURNS int LANGUAGE sql AS 'SELECT 1'; ALTER EXTENSION rag_ext ADD FUNCTION rag.added();
-         SELECT rag.renew_rights()",
+        "CREATE FUNCTION rag.added() RETURNS int LANGUAGE sql AS 'SELECT 1'; ALTER EXTENSION rag_ext ADD FUNCTION rag.added()",
     );
     let mut session = database.connect(&ann);
     session.refuses("42501", "SELECT rag.added()");

@@ -65,7 +65,7 @@ fn equal_texts_in_one_request_get_equal_vectors_and_run_once() {
     let mut client = engine.connect();
     let found = client.embed(None, TextRole::Passage, &[SENTENCE, UNRELATED, SENTENCE]).unwrap();
     assert_eq!(found.values[..384], found.values[2 * 384..]);
-    assert_eq!(client.status().texts_embedded, 2);
+    assert_eq!(client.counters().texts_embedded, 2);
 }
 
 #[test]
@@ -108,8 +108,8 @@ fn a_huge_text_is_refused_without_being_tokenized() {
 fn a_repeated_query_comes_from_the_cache_and_only_for_the_same_caller() {
     let engine = Engine::start();
     let count = |client: &mut Client| {
-        let status = client.status();
-        (status.texts_embedded, status.cache_hits)
+        let counters = client.counters();
+        (counters.texts_embedded, counters.cache_hits)
     };
     let mut one = engine.connect().named("role:one");
     let first = one.vector(TextRole::Query, "which port");
@@ -119,7 +119,7 @@ fn a_repeated_query_comes_from_the_cache_and_only_for_the_same_caller() {
     let mut two = engine.connect().named("role:two");
     assert_eq!(two.vector(TextRole::Query, "which port"), first);
     assert_eq!(count(&mut two), (2, 1));
-    assert!(two.status().cache_bytes > 384 * 4);
+    assert!(two.counters().cache_bytes > 384 * 4);
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn closing_standard_input_in_the_middle_of_work_ends_the_engine_with_status_0() 
     client.vector(TextRole::Passage, "loaded");
     let texts = (0..500).map(|n| format!("{n} {}", "word ".repeat(300))).collect();
     client.send(Call::Embed { model: None, role: TextRole::Passage, texts });
-    patiently("work to begin", || (engine.connect().status().texts_embedded > 2).then_some(()));
+    patiently("work to begin", || (engine.connect().counters().texts_embedded > 2).then_some(()));
     engine.close_stdin();
     assert_eq!(engine.wait_for_end().code(), Some(0));
 }
@@ -145,11 +145,11 @@ fn later_settings_take_effect_while_running() {
     let mut engine = Engine::start();
     let mut client = engine.connect();
     client.vector(TextRole::Query, "kept");
-    assert!(client.status().cache_bytes > 0);
+    assert!(client.counters().cache_bytes > 0);
     engine.change(&rag_wire::Settings { cache_mb: 0, ..settings() });
-    assert_eq!(client.status().cache_bytes, 0);
+    assert_eq!(client.counters().cache_bytes, 0);
     client.vector(TextRole::Query, "not kept");
-    assert_eq!(client.status().cache_bytes, 0);
+    assert_eq!(client.counters().cache_bytes, 0);
 }
 
 #[test]

@@ -44,9 +44,9 @@ fn an_interactive_query_overtakes_bulk_work() {
     let mut bulk = engine.connect().bulk();
     bulk.vector(TextRole::Passage, "loaded");
     bulk.send(embed(200, 200));
-    patiently("bulk work to begin", || (engine.connect().status().texts_embedded > 3).then_some(()));
+    patiently("bulk work to begin", || (engine.connect().counters().texts_embedded > 3).then_some(()));
     engine.connect().vector(TextRole::Query, "quick");
-    assert!(engine.connect().status().texts_embedded < 190, "bulk work was still going on");
+    assert!(engine.connect().counters().texts_embedded < 190, "bulk work was still going on");
     assert!(matches!(bulk.receive(), Reply::Embeddings(found) if found.values.len() == 200 * 384));
 }
 
@@ -56,10 +56,10 @@ fn a_second_principal_does_not_wait_for_the_first_ones_backlog() {
     let mut greedy = engine.connect().bulk().named("role:greedy");
     greedy.vector(TextRole::Passage, "loaded");
     greedy.send(embed(200, 100));
-    patiently("work to begin", || (engine.connect().status().texts_embedded > 3).then_some(()));
+    patiently("work to begin", || (engine.connect().counters().texts_embedded > 3).then_some(()));
     let mut modest = engine.connect().bulk().named("role:modest");
     modest.ask(embed(5, 100)).unwrap();
-    assert!(engine.connect().status().texts_embedded < 150, "the backlog was still there");
+    assert!(engine.connect().counters().texts_embedded < 150, "the backlog was still there");
     greedy.receive();
 }
 
@@ -72,11 +72,11 @@ fn whoever_parses_long_leaves_a_place_for_others() {
         let nested = format!("%PDF-1.4\n1 0 obj\n{}", "<< /A ".repeat(500_000));
         client.send(Call::Parse { content: Content::Bytes(nested.into_bytes()), media_type: None });
     }
-    patiently("two to wait", || (engine.connect().status().queued == 2).then_some(()));
+    patiently("two to wait", || (engine.connect().counters().queued == 2).then_some(()));
     let page = Content::Bytes(b"<!DOCTYPE html><p>Small.</p>".to_vec());
     let mut modest = engine.connect().named("role:modest");
     modest.ask(Call::Parse { content: page, media_type: None }).unwrap();
-    assert_eq!(engine.connect().status().queued, 2, "the others were still at it");
+    assert_eq!(engine.connect().counters().queued, 2, "the others were still at it");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_full_queue_refuses_at_once_and_serves_again_later() {
     engine.connect().vector(TextRole::Passage, "loaded");
     let mut waiting: Vec<_> = (0..2).map(|_| engine.connect().bulk()).collect();
     waiting.iter_mut().for_each(|client| client.send(embed(40, 200)));
-    patiently("two requests to wait", || (engine.connect().status().queued == 2).then_some(()));
+    patiently("two requests to wait", || (engine.connect().counters().queued == 2).then_some(()));
     let failure = engine.connect().bulk().ask(embed(1, 5)).unwrap_err();
     assert_eq!(failure.code, FailureCode::QueueFull);
     assert!(failure.message.contains("bulk") && failure.message.contains('2'), "{}", failure.message);
@@ -108,8 +108,8 @@ fn a_deadline_is_kept_in_the_queue_and_in_the_middle_of_work() {
     assert!(started.elapsed() < Duration::from_secs(20));
     client.deadline_ms = None;
     client.vector(TextRole::Passage, "the connection still works");
-    patiently("the rest to be dropped", || (client.status().queued == 0).then_some(()));
-    assert!(client.status().texts_embedded < 400);
+    patiently("the rest to be dropped", || (client.counters().queued == 0).then_some(()));
+    assert!(client.counters().texts_embedded < 400);
 }
 
 #[test]
@@ -120,11 +120,11 @@ fn requests_of_clients_that_left_are_dropped() {
     for _ in 0..3 {
         let mut leaver = engine.connect().bulk();
         leaver.send(embed(300, 200));
-        patiently("the request to wait", || (client.status().queued > 0).then_some(()));
+        patiently("the request to wait", || (client.counters().queued > 0).then_some(()));
         drop(leaver);
-        patiently("the request to be dropped", || (client.status().queued == 0).then_some(()));
+        patiently("the request to be dropped", || (client.counters().queued == 0).then_some(()));
     }
-    assert!(client.status().texts_embedded < 500, "most of 900 texts were never run");
+    assert!(client.counters().texts_embedded < 500, "most of 900 texts were never run");
 }
 
 #[test]

@@ -269,6 +269,6 @@ fn a_program_for_ocr_that_fails_or_never_ends_fails_one_document() {
         let failed = ask(&engine, order(Content::Bytes(scan()), None)).unwrap_err();
         assert!(failed.code == code && failed.message.contains(words), "{script}: {failed:?}");
         assert!(started.elapsed() < std::time::Duration::from_secs(30), "{script}");
-        assert_eq!(engine.connect().status().queued, 0);
+        assert_eq!(engine.connect().counters().queued, 0);
     }
 }

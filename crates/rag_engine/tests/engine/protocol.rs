@@ -30,7 +30,7 @@ fn malformed_and_too_long_frames_close_the_connection_with_a_logged_line_and_not
             (engine.log().matches("WARNING: a connection was closed").count() > number).then_some(())
         });
     }
-    assert_eq!(bystander.status().failed, 0);
+    assert_eq!(bystander.counters().failed, 0);
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn scores_come_back_as_logits_in_the_order_of_the_passages() {
             "{api}: equal passages go once"
         );
         assert!(requests[0].head.to_lowercase().contains("authorization: bearer sesame-key"));
-        assert_eq!(client.status().pairs_scored, 5);
+        assert_eq!(client.counters().pairs_scored, 5);
         let model = client.models().into_iter().find(|model| model.name == "remote").unwrap();
         assert_eq!((model.is_default, model.loaded, model.problem), (true, false, None));
         assert!(model.endpoint.unwrap().starts_with("acme/large at 127.0.0.1:"));

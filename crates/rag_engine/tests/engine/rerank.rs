@@ -46,8 +46,8 @@ fn repeated_pairs_come_from_the_cache() {
     let first = client.rerank(QUERY, &[ANSWER, OTHER]).unwrap();
     let again = client.rerank(QUERY, &[OTHER, ANSWER]).unwrap();
     assert_eq!(again, [first[1], first[0]]);
-    let status = client.status();
-    assert_eq!((status.pairs_scored, status.cache_hits), (2, 2));
+    let counters = client.counters();
+    assert_eq!((counters.pairs_scored, counters.cache_hits), (2, 2));
 }
 
 #[test]

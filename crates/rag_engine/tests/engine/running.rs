@@ -1,8 +1,8 @@
 //! A running engine and a client's connection to it.
 
 use rag_wire::{
-    Call, Chat, ChatMessage, Embeddings, EngineStatus, Failure, Hello, Lane, ModelInfo, PROTOCOL_VERSION,
-    ParseLimits, Reply, Request, Settings, TextRole, Welcome, read_frame, write_frame,
+    Call, Chat, ChatMessage, Embeddings, EngineCounters, EngineStatus, Failure, Hello, Lane, ModelInfo,
+    PROTOCOL_VERSION, ParseLimits, Reply, Request, Settings, TextRole, Welcome, read_frame, write_frame,
 };
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
@@ -219,6 +219,10 @@ impl Client {
             Reply::Status(status) => status,
             other => panic!("{other:?}"),
         }
+    }
+
+    pub(crate) fn counters(&mut self) -> EngineCounters {
+        self.status().counters
     }
 
     pub(crate) fn models(&mut self) -> Vec<ModelInfo> {

@@ -1,4 +1,7 @@
--- Views to watch the work with. All are security_invoker: each caller sees their own rows.
+-- Views, most of them to watch the work with. All are security_invoker: each caller sees their own rows.
+
+-- A view keeps the functions and operators that it found when it was made: none of a schema that somebody else may write to.
+SET LOCAL search_path = pg_catalog, pg_temp;
 
 CREATE VIEW rag.job_status WITH (security_invoker = true) AS
 SELECT d.collection, d.owner, j.document_id, d.title, d.uri, j.state, j.tries, j.chunks, j.embedded,
@@ -66,11 +69,59 @@ COMMENT ON VIEW rag.collection_status IS
     'Progress per collection, of the documents that the caller sees: documents by state (pending ones are waiting or running), chunks, what the last minute brought, and time left at that rate: NULL while unknown or paused.';
 INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'collection_status');
 
-CREATE VIEW rag.engine_status WITH (security_invoker = true) AS SELECT * FROM rag.engine_state();
+CREATE VIEW rag.model_change_status WITH (security_invoker = true) AS
+SELECT c.id AS collection_id, c.name AS collection, c.owner, c.model AS from_model, m.model AS to_model, m.requested_at,
+       w.chunks, w.embedded, m.error, m.due_at AS next_try_at
+FROM rag.model_change m
+JOIN rag.collection c ON c.id = m.collection_id
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(n.chunks), 0)::bigint AS chunks, coalesce(sum(rag.embedded_chunks(d.id, m.model)), 0)::bigint AS embedded
+    FROM rag.domain d
+    CROSS JOIN LATERAL (SELECT count(*) AS chunks FROM rag.chunk k WHERE k.domain_id = d.id) n
+    WHERE d.collection_id = c.id) w;
+COMMENT ON VIEW rag.model_change_status IS
+    'Progress of changes of the embedding model, of the chunks that the caller sees: chunks in all, and those embedded by the model to come.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'model_change_status');
+
+CREATE VIEW rag.attachment_status WITH (security_invoker = true) AS
+SELECT a.source, c.name AS collection, c.owner, a.state, a.pass, a.rows_read, d.rows, d.done, d.pending, d.failed,
+       a.filled_at, a.sqlstate, a.error
+FROM rag.attachment a
+JOIN rag.collection c ON c.id = a.collection_id
+CROSS JOIN LATERAL (
+    SELECT count(*) AS rows,
+           count(*) FILTER (WHERE t.status = 'done') AS done,
+           count(*) FILTER (WHERE t.status = 'pending') AS pending,
+           count(*) FILTER (WHERE t.status = 'failed') AS failed
+    FROM rag.domain m JOIN rag.document t ON t.domain_id = m.id
+    WHERE m.collection_id = a.collection_id) d;
+COMMENT ON VIEW rag.attachment_status IS
+    'Progress per attached table whose collection the caller owns: its state, rows read by the current or last pass over it, and documents by state.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'attachment_status');
+
+CREATE VIEW rag.attached_document WITH (security_invoker = true) AS
+SELECT r.document_id, rag.attached_source(r.collection_id) AS source, r.key_columns AS key, c.name AS collection, c.owner
+FROM rag.attached_row r
+JOIN rag.collection c ON c.id = r.collection_id;
+COMMENT ON VIEW rag.attached_document IS
+    'The source row of each document of an attached table that the caller sees: its table, and its key columns by name, as in key->>''id''.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'attached_document');
+
+-- Functions give objects, and views their types: a version may add columns without taking a view away that others use.
+CREATE VIEW rag.engine_status WITH (security_invoker = true) AS
+SELECT * FROM jsonb_to_record(rag.engine_state()) AS s (
+    running boolean, pid integer, started_at timestamptz, restarts integer, last_error text, version text,
+    onnxruntime text, device text, device_note text, parse_sandbox text, chat text, queued integer,
+    served bigint, failed bigint, texts_embedded bigint, tokens_embedded bigint, pairs_scored bigint,
+    cache_hits bigint, cache_misses bigint, cache_bytes bigint, resident_bytes bigint);
 COMMENT ON VIEW rag.engine_status IS 'The engine process: one row, also while it is down.';
 INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'engine_status');
 
-CREATE VIEW rag.model WITH (security_invoker = true) AS SELECT * FROM rag.models();
+CREATE VIEW rag.model WITH (security_invoker = true) AS
+SELECT * FROM jsonb_to_recordset(rag.models()) AS m (
+    name text, kind text, is_default boolean, dimension integer, max_tokens integer, pooling text,
+    query_prefix text, passage_prefix text, loaded boolean, license text, problem text, languages text[],
+    endpoint text);
 COMMENT ON VIEW rag.model IS 'Models that the engine found, with the reason where one cannot be used.';
 INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'model');
 

@@ -1,13 +1,16 @@
 //! The texts and questions to measure with.
 
-use rag_benches::{Corpus, Document, eval_data};
+use crate::{Corpus, Document, eval_data};
 use rag_tests::Random;
 
 /// Documents and questions, all different.
-pub(crate) struct Texts {
-    pub(crate) name: String,
-    pub(crate) documents: Vec<Document>,
-    pub(crate) queries: Vec<String>,
+pub struct Texts {
+    /// Where they are from.
+    pub name: String,
+    /// What is to be found.
+    pub documents: Vec<Document>,
+    /// What is asked, in an order of chance.
+    pub queries: Vec<String>,
 }
 
 const DOCUMENTS: usize = 5_000;
@@ -15,7 +18,7 @@ const QUERIES: usize = 1_000;
 
 impl Texts {
     /// SciFact's, or made-up ones.
-    pub(crate) fn choose() -> Self {
+    pub fn choose() -> Self {
         match eval_data() {
             Some(data) => {
                 let corpus = Corpus::read(&data, "scifact");
@@ -40,15 +43,16 @@ impl Texts {
 }
 
 /// Words of which the n-th is about n times rarer than the first.
-pub(crate) struct Words(Random);
+pub struct Words(Random);
 
 impl Words {
-    pub(crate) fn seeded(seed: u64) -> Self {
+    /// Always the same ones for a seed.
+    pub fn seeded(seed: u64) -> Self {
         Self(Random::seeded(seed))
     }
 
     /// A text of so many words.
-    pub(crate) fn text(&mut self, words: usize) -> String {
+    pub fn text(&mut self, words: usize) -> String {
         (0..words).map(|_| self.word()).collect::<Vec<_>>().join(" ")
     }
 
