@@ -168,12 +168,13 @@ BEGIN
     -- pg_upgrade makes the members one by one, and their rows come later.
     IF EXISTS (SELECT FROM rag.allowed) THEN
         PERFORM rag.renew_rights();
+        PERFORM rag.wake_workers();
     END IF;
 END $$;
-COMMENT ON FUNCTION rag.extension_altered() IS 'Renews rights after an upgrade.';
+COMMENT ON FUNCTION rag.extension_altered() IS 'Renews rights after an upgrade, and has workers take up what was queued meanwhile.';
 CREATE EVENT TRIGGER rag_extension_altered ON ddl_command_end WHEN TAG IN ('ALTER EXTENSION')
     EXECUTE FUNCTION rag.extension_altered();
-COMMENT ON EVENT TRIGGER rag_extension_altered IS 'Renews rights after an upgrade.';
+COMMENT ON EVENT TRIGGER rag_extension_altered IS 'Renews rights after an upgrade, and has workers take up what was queued meanwhile.';
 
 SELECT rag.renew_rights();
 
