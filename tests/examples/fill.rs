@@ -144,6 +144,7 @@ fn leave_work(cluster: &Cluster, database: &Database<'_>) {
     // Of somebody who was not asked.
     let mut session = database.connect("app");
     session.run("SET rag_ext.user_id = '11'");
-    session.run("INSERT INTO rag.document (uri, content) VALUES ('queued.txt', 'A pilot boards each tanker.')");
+    session
+        .run("INSERT INTO rag.document (uri, content) VALUES ('queued.txt', 'A pilot boards each tanker.')");
     assert_eq!(admin.count("SELECT count(*) FROM rag.job WHERE state = 'queued'"), 1);
 }

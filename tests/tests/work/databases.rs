@@ -263,17 +263,19 @@ fn tables_of_another_version_are_left_alone() {
     let version =
         |version: &str| format!("UPDATE pg_extension SET extversion = '{version}' WHERE extname = 'rag_ext'");
     let current = session.value("SELECT extversion FROM pg_extension WHERE extname = 'rag_ext'");
-    session.run(&version("0.0.9"));
-    // As after an update of the package: sessions and workers are new.
-    let mut session = database.admin();
-    for sql in
-        ["SELECT * FROM rag_search('note')", "SELECT rag_answer('Which note?')", "SELECT rag_ingest('x')"]
-    {
-        let refused = session.refuses("55000", sql);
-        assert!(
-            refused.message.contains("0.0.9") && refused.hint.contains("ALTER EXTENSION rag_ext UPDATE"),
-            "{refused}"
-        );
+    for other in ["99.0.0", "0.0.9"] {
+        session.run(&version(other));
+        // As after an update of the package: sessions and workers are new.
+        session = database.admin();
+        for sql in
+            ["SELECT * FROM rag_search('note')", "SELECT rag_answer('Which note?')", "SELECT rag_ingest('x')"]
+        {
+            let refused = session.refuses("55000", sql);
+            assert!(
+                refused.message.contains(other) && refused.hint.contains("ALTER EXTENSION rag_ext UPDATE"),
+                "{refused}"
+            );
+        }
     }
     session.run("INSERT INTO rag.document (uri, content) VALUES ('after', 'A note from after.')");
     wait_until("a worker has said so", LIMIT, || {
