@@ -36,16 +36,17 @@ pages() {
 }
 
 against() {
-  local commit other
+  local commit other major
   commit=$(git -C "$ROOT" rev-parse --short "$1")
   other=$RAG_HOME/against/$commit
-  if [ ! -e "$other/.git" ]; then
-    git clone --quiet "$ROOT" "$other"
-    git -C "$other" checkout --quiet "$commit"
-  fi
-  env -u PG_CONFIG RAG_HOME="$other/.local" make --no-print-directory -C "$other" install >&2
-  RAG_BENCH_AGAINST=$(env -u PG_CONFIG RAG_HOME="$other/.local" "$other/scripts/fetch-postgres.sh")
+  major=$(major_of "$("$ROOT/scripts/fetch-postgres.sh")")
+  [ -e "$other/.git" ] || git clone --quiet "$ROOT" "$other"
+  git -C "$other" checkout --quiet "$commit"
+  # A Postgres and a target folder of its own.
+  RAG_BENCH_AGAINST=$(env -u PG_CONFIG RAG_HOME="$other/.local" "$other/scripts/fetch-postgres.sh" "$major")
   export RAG_BENCH_AGAINST
+  env -u CARGO_TARGET_DIR PG_CONFIG="$RAG_BENCH_AGAINST" RAG_HOME="$other/.local" \
+    make --no-print-directory -C "$other" install >&2
   bench against
 }
 

@@ -15,7 +15,7 @@ built_for="$(major_of "$PG_CONFIG") $(extension_version)"
 target=${CARGO_TARGET_DIR:-$ROOT/target}/release
 if [ "$(cat "$target/rag_ext.built_for" 2>/dev/null)" != "$built_for" ]; then
   rm -f "$target/rag_ext.built_for"
-  "$ROOT/scripts/cargo.sh" clean --release --package rag_ext 2>/dev/null
+  "$ROOT/scripts/cargo.sh" clean --release --package rag_ext >&2
 fi
 
 say "building rag_ext for $("$PG_CONFIG" --version)"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Freezes the version that rag_ext.control names, when it is released:
 #   sql/released/rag_ext--VERSION.sql         its schema, from which upgrades are tested; never changed again
+#   sql/released/rag_ext--LAST--VERSION.sql   the step to it from the last release, if there was one
 #   sql/released/SHA256SUMS                   what says so
 #   tests/tests/data/rag_ext-VERSION.sql.gz   a dump of a filled database of that version, by the oldest Postgres, which
 #                                             the newer ones read too
@@ -21,6 +22,11 @@ export PG_CONFIG
 gzip --no-name --best --force "$dump"
 mkdir -p "$(dirname "$schema")"
 cat "$ROOT"/sql/[0-9]*.sql >"$schema"
-(cd "$(dirname "$schema")" && sha256sum "$(basename "$schema")" >>SHA256SUMS)
+for step in "$ROOT/sql"/rag_ext--*--"$version".sql; do
+  [ ! -e "$step" ] || mv "$step" "$ROOT/sql/released/"
+done
+cd "$ROOT/sql/released"
+[ ! -e SHA256SUMS ] || sha256sum --check --strict --quiet SHA256SUMS
+sha256sum rag_ext--*.sql >SHA256SUMS
 say "frozen: $schema"
 say "        $dump.gz"

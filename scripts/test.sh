@@ -4,7 +4,7 @@
 #   test.sh server [ARG…]     on throw-away servers of the Postgres that PG_CONFIG names, with rag_ext
 #                             installed in it; ARG… are cargo's, such as --test smoke
 #   test.sh smoke MAJOR…      builds and installs for each of these majors, and runs what depends on the major most:
-#                             the smoke test, isolation (planner, roles, locks) and search
+#                             the smoke test, isolation (planner, roles, locks), search and upgrades
 . "$(dirname "$0")/prelude.sh"
 
 cargo=$ROOT/scripts/cargo.sh
@@ -33,7 +33,7 @@ case $kind in
       export PG_CONFIG
       "$ROOT/scripts/build.sh" >/dev/null
       "$ROOT/scripts/install.sh"
-      "$ROOT/scripts/test.sh" server --test smoke --test isolation --test search
+      "$ROOT/scripts/test.sh" server --test smoke --test isolation --test search --test upgrade
     done
     ;;
   *) die "usage: test.sh crates | server [ARG…] | smoke MAJOR…" ;;

@@ -1987,6 +1987,8 @@ BEGIN
     INTO enabled
     FROM pg_proc p CROSS JOIN aclexplode(p.proacl) u LEFT JOIN pg_roles r ON r.oid = u.grantee
     WHERE p.oid = 'rag.principals()'::regprocedure AND u.grantee <> p.proowner AND (u.grantee = 0 OR r.oid IS NOT NULL);
+    -- As set_rights does it, and before any right is changed: who waits for it holds nothing that another one waits for.
+    LOCK TABLE rag.vector_space IN SHARE ROW EXCLUSIVE MODE;
     -- What everybody may execute by default.
     FOR item IN
         SELECT d.objid::regprocedure AS name FROM pg_depend d
@@ -2002,12 +2004,13 @@ END $$;
 COMMENT ON FUNCTION rag.renew_rights() IS
     'Gives each role that is enabled what its access has now, and nobody else anything. Creation ends with it, and each ALTER EXTENSION rag_ext is followed by it.';
 
--- After the command, and not by the upgrade's script: what an extension's own script grants, pg_dump leaves out.
+-- After the command, and not by the upgrade's script, nor by a command in it: what an extension's own script grants, pg_dump
+-- leaves out.
 CREATE FUNCTION rag.extension_altered() RETURNS event_trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_event_trigger_ddl_commands() c
                    JOIN pg_extension e ON c.classid = 'pg_extension'::regclass AND c.objid = e.oid
-                   WHERE e.extname = 'rag_ext') THEN
+                   WHERE e.extname = 'rag_ext' AND NOT c.in_extension) THEN
         RETURN;
     END IF;
     -- pg_upgrade makes the members one by one, and their rows come later.

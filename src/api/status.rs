@@ -206,6 +206,11 @@ fn merge(row: &mut Value, fields: Value) {
     }
 }
 
+/// As large as an integer of SQL gets: a folder may say anything.
+fn integer(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
 /// An array of objects with the columns of `rag.model`, where their types are.
 #[pg_extern(sql = false)]
 fn models() -> std::result::Result<JsonB, ErrorReport> {
@@ -220,8 +225,8 @@ fn models() -> std::result::Result<JsonB, ErrorReport> {
                 ModelKind::Reranker => "reranker",
             },
             "is_default": m.is_default,
-            "dimension": (m.dimension > 0).then_some(m.dimension),
-            "max_tokens": m.max_tokens,
+            "dimension": (m.dimension > 0).then(|| integer(m.dimension)),
+            "max_tokens": integer(m.max_tokens),
             "pooling": some(m.pooling),
             "query_prefix": some(m.query_prefix),
             "passage_prefix": some(m.passage_prefix),

@@ -67,7 +67,12 @@ fn main() {
     fill(&database);
     ask(&database);
     leave_work(&cluster, &database);
-    std::fs::write(file, cluster.call(cluster.program("pg_dump").arg(database.name()))).unwrap();
+    let dump = cluster.call(cluster.program("pg_dump").arg(database.name()));
+    // Which an older psql does not know.
+    let lines = dump
+        .split_inclusive('\n')
+        .filter(|line| !line.starts_with("\\restrict") && !line.starts_with("\\unrestrict"));
+    std::fs::write(file, lines.collect::<String>()).unwrap();
     // Its work is left to whoever restores it.
     database.leave_damaged();
 }

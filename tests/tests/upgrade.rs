@@ -7,7 +7,7 @@
 #[path = "upgrade/catalog.rs"]
 mod catalog;
 
-use rag_tests::{Cluster, Database, repository, shared, wait_until};
+use rag_tests::{Cluster, Database, Session, repository, shared, wait_until};
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -41,6 +41,11 @@ fn an_upgraded_database_has_the_catalog_of_a_fresh_one() {
         let mut postgres = shared().connect("postgres", "postgres");
         postgres.run(&format!("CREATE DATABASE {name}"));
         let mut admin = shared().connect("postgres", &name);
+        // What was there first, and fits better than what is meant, is taken neither then nor by a step.
+        admin.run(
+            "CREATE FUNCTION public.quote_ident(name) RETURNS text LANGUAGE plpgsql
+             AS $$ BEGIN RAISE EXCEPTION 'somebody else''s code'; END $$",
+        );
         admin.run(&format!("CREATE EXTENSION rag_ext VERSION '{version}' CASCADE"));
         admin.run("ALTER EXTENSION rag_ext UPDATE");
         assert_same(&format!("{version}: catalog"), &catalog, &catalog::described(&mut admin));
@@ -95,6 +100,8 @@ fn assert_as_before(cluster: &Cluster, database: &str) {
 /// It lives on: what was queued is done, a row of an attached table is followed, a new document is found and cited.
 fn assert_lives(cluster: &Cluster, database: &str) {
     let mut ann = cluster.connect("ann", database);
+    ann.run("SELECT rag_create_collection('later', model => 'all-MiniLM-L6-v2')");
+    ann.run("INSERT INTO rag.document (uri, content, collection) VALUES ('later.txt', 'A lock lifts ships.', 'later')");
     ann.run("INSERT INTO public.article VALUES (3, 'Winter', 'The winter ferry leaves at noon.')");
     ann.run("INSERT INTO rag.document (uri, content, collection) VALUES ('new.md', '# Knots\n\nA clove hitch ties a rope to a bollard.', 'wiki')");
     ann.settle();
@@ -102,7 +109,7 @@ fn assert_lives(cluster: &Cluster, database: &str) {
     let mut app = cluster.connect("app", database);
     app.run("SET rag_ext.user_id = '11'");
     app.settle();
-    assert_eq!(app.value("SELECT uri FROM rag_search('pilot tanker')"), "queued.txt");
+    assert_eq!(app.value("SELECT uri FROM rag_search('pilot tanker', k => 1)"), "queued.txt");
     assert_eq!(ann.value("SELECT d.key->>'id' FROM rag_search('winter ferry noon', k => 1) s JOIN rag.attached_document d USING (document_id)"), "3");
     let mut bob = cluster.connect("bob", database);
     assert!(
@@ -142,19 +149,69 @@ fn a_filled_database_is_upgraded_or_restored() {
             let refused = ann.refuses("55000", sql);
             assert!(refused.hint.contains("ALTER EXTENSION rag_ext UPDATE"), "{refused}");
         }
+        // Whoever writes meanwhile is not disturbed; it is worked on afterwards.
+        let mut app = cluster.connect("app", "upgraded");
+        app.run("SET rag_ext.user_id = '11'");
+        app.run(
+            "INSERT INTO rag.document (uri, content) VALUES ('meanwhile.txt', 'A tug tows each tanker.')",
+        );
+        ann.run("INSERT INTO public.article VALUES (4, 'Tug', 'The tug lies at the east quay.')");
         wait_until("a worker has said so", Duration::from_secs(60), || {
             cluster.log().contains(&format!("nothing is ingested: rag_ext is of version {version}"))
         });
+        assert_eq!(app.value("SELECT status FROM rag.document WHERE uri = 'meanwhile.txt'"), "pending");
         admin.run("ALTER EXTENSION rag_ext UPDATE");
+        app.settle();
+        ann.settle();
+        assert_eq!(app.value("SELECT uri FROM rag_search('tug tows', k => 1)"), "meanwhile.txt");
+        let row = "DELETE FROM public.article WHERE id = 4 AND EXISTS (SELECT FROM rag_search('tug east quay', mode => 'keyword')) RETURNING id";
+        assert_eq!(ann.value(row), "4");
+        ann.settle();
         assert_as_before(&cluster, "upgraded");
-        assert_lives(&cluster, "upgraded");
 
         restore(&cluster, &version, "restored");
         let mut restored = cluster.connect("postgres", "restored");
+        restored.run("SELECT rag.renew_rights()");
         let current = restored.value("SELECT extversion FROM pg_extension WHERE extname = 'rag_ext'");
         assert_eq!(current, env!("CARGO_PKG_VERSION"));
         assert_as_before(&cluster, "restored");
-        assert_lives(&cluster, "restored");
         assert_same(&version, &catalog::described(&mut restored), &catalog::described(&mut admin));
+        let [in_restored, in_upgraded] = [&mut restored, &mut admin].map(lasting_rows);
+        assert!(in_restored.len() > 60, "only {} rows", in_restored.len());
+        assert_same(&version, &in_restored, &in_upgraded);
+        for (name, session) in [("upgraded", &mut admin), ("restored", &mut restored)] {
+            assert_lives(&cluster, name);
+            // A partition of then is like one that is made now.
+            let [then, now] =
+                ["bge-small-en-v1.5", "all-MiniLM-L6-v2"].map(|model| catalog::partition(session, model));
+            assert_eq!(then, now, "{name}");
+            assert_eq!(catalog::granted_by_scripts(session), Vec::<String>::new(), "{name}");
+        }
     }
+}
+
+/// Rows that no worker changes, of all but the caller who was not asked; without what says where a source's row lies.
+fn lasting_rows(admin: &mut Session) -> BTreeSet<String> {
+    let others = "domain_id NOT IN (SELECT id FROM rag.domain WHERE owner = 'user:app/11')";
+    let tables = ["document", "section", "chunk", "embedding", "metadata_value", "attached_row"];
+    let mut queries: Vec<String> = tables
+        .iter()
+        .map(|table| {
+            format!(
+                "SELECT '{table} ' || (to_jsonb(t) - 'row_version')::text FROM rag.{table} t WHERE {others}"
+            )
+        })
+        .collect();
+    for table in [
+        "collection",
+        "collection_grant",
+        "accepted_collection",
+        "gateway",
+        "added_policy",
+        "metadata_rule",
+        "vector_space",
+    ] {
+        queries.push(format!("SELECT '{table} ' || t::text FROM rag.{table} t"));
+    }
+    queries.iter().flat_map(|sql| admin.column(sql)).collect()
 }

@@ -230,3 +230,23 @@ fn sentences_are_counted() {
         assert_eq!(sentences(text), count, "{text}");
     }
 }
+
+/// What the functions give and what the views show of it: a name that only one of the two has is a column without values, or
+/// a number that nobody sees.
+#[test]
+fn views_show_all_that_the_engine_says() {
+    let database = Database::new("engine_views");
+    let mut admin = database.admin();
+    database.cluster().running_engine();
+    for (view, object) in [
+        ("engine_status", "SELECT rag.engine_state()"),
+        ("model", "SELECT jsonb_array_elements(rag.models())"),
+    ] {
+        let keys =
+            format!("SELECT DISTINCT k FROM ({object}) o (object), jsonb_object_keys(o.object) k ORDER BY 1");
+        let columns = format!(
+            "SELECT attname FROM pg_attribute WHERE attrelid = 'rag.{view}'::regclass AND attnum > 0 ORDER BY 1"
+        );
+        assert_eq!(admin.column(&keys), admin.column(&columns), "rag.{view}");
+    }
+}

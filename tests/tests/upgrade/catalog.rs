@@ -34,15 +34,16 @@ pub(crate) fn described(session: &mut Session) -> BTreeSet<String> {
          WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND e.extname = 'rag_ext'"
             .into(),
         format!(
-            "SELECT concat_ws(' ', 'relation', name, relkind, relpersistence, relrowsecurity, relforcerowsecurity, relreplident,
-                              reloptions, (SELECT amname FROM pg_am WHERE oid = relam), pg_get_partkeydef(oid), {})
+            "SELECT concat_ws(' ', 'relation', name, relowner::regrole, relkind, relpersistence, relrowsecurity,
+                              relforcerowsecurity, relreplident, reloptions,
+                              (SELECT t.reloptions FROM pg_class t WHERE t.oid = c.reltoastrelid), (SELECT amname FROM pg_am WHERE oid = relam), pg_get_partkeydef(oid), {})
              FROM {RELATIONS} c",
             grants("relacl")
         ),
         format!(
             "SELECT concat_ws(' ', 'column', c.name, row_number() OVER (PARTITION BY c.oid ORDER BY a.attnum), a.attname,
                               format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, a.attgenerated, a.attstorage,
-                              a.attcompression, a.attstattarget, a.attcollation::regcollation, pg_get_expr(d.adbin, d.adrelid), {})
+                              a.attcompression, a.attstattarget, a.attoptions, a.attcollation::regcollation, pg_get_expr(d.adbin, d.adrelid), {})
              FROM pg_attribute a JOIN {RELATIONS} c ON c.oid = a.attrelid
              LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
              WHERE a.attnum > 0 AND NOT a.attisdropped",
@@ -57,7 +58,10 @@ pub(crate) fn described(session: &mut Session) -> BTreeSet<String> {
              FROM pg_index i JOIN {RELATIONS} c ON c.oid = i.indrelid"
         ),
         format!("SELECT concat_ws(' ', 'view', name, pg_get_viewdef(oid)) FROM {RELATIONS} c WHERE relkind IN ('v', 'm')"),
-        format!("SELECT concat_ws(' ', 'sequence', s.*) FROM pg_sequence s JOIN {RELATIONS} c ON c.oid = s.seqrelid"),
+        format!(
+            "SELECT concat_ws(' ', 'sequence', c.name, seqtypid::regtype, seqstart, seqincrement, seqmax, seqmin, seqcache, seqcycle)
+             FROM pg_sequence s JOIN {RELATIONS} c ON c.oid = s.seqrelid"
+        ),
         format!("SELECT 'statistics ' || pg_get_statisticsobjdef(s.oid) FROM pg_statistic_ext s JOIN {RELATIONS} c ON c.oid = s.stxrelid"),
         "SELECT 'policy ' || p::text FROM pg_policies p WHERE schemaname = 'rag'".into(),
         format!(
@@ -69,7 +73,7 @@ pub(crate) fn described(session: &mut Session) -> BTreeSet<String> {
              FROM pg_event_trigger WHERE oid IN ({MEMBERS} 'pg_event_trigger'::regclass)"
         ),
         format!(
-            "SELECT concat_ws(' ', 'function', p.oid::regprocedure, p.prokind, {},
+            "SELECT concat_ws(' ', 'function', p.oid::regprocedure, p.proowner::regrole, p.prokind, {},
                               CASE WHEN p.prokind <> 'a' THEN pg_get_functiondef(p.oid) END)
              FROM pg_proc p WHERE p.oid IN ({MEMBERS} 'pg_proc'::regclass)",
             grants("p.proacl")
@@ -85,11 +89,50 @@ pub(crate) fn described(session: &mut Session) -> BTreeSet<String> {
              FROM pg_description d
              WHERE d.objoid IN ({MEMBERS} d.classoid)
                 OR d.objoid IN (SELECT t.oid FROM pg_trigger t JOIN {RELATIONS} c ON c.oid = t.tgrelid)
+                OR d.objoid IN (SELECT p.oid FROM pg_policy p JOIN {RELATIONS} c ON c.oid = p.polrelid)
                 OR d.objoid IN (SELECT k.oid FROM pg_constraint k WHERE k.connamespace = 'rag'::regnamespace)
                 OR d.objoid IN (SELECT c.oid FROM {RELATIONS} c WHERE c.relkind IN ('i', 'I'))"
         ),
     ];
     queries.iter().flat_map(|sql| session.column(sql)).collect()
+}
+
+/// A partition of rag.embedding, without its name and the id of its vector space.
+pub(crate) fn partition(session: &mut Session, model: &str) -> Vec<String> {
+    let [leaf, space] = ["p.inhrelid::regclass", "s.id"].map(|what| {
+        session.value(&format!(
+            "SELECT {what} FROM rag.vector_space s, pg_inherits p JOIN pg_class c ON c.oid = p.inhrelid
+             WHERE p.inhparent = 'rag.embedding'::regclass AND s.model = '{model}'
+               AND pg_get_expr(c.relpartbound, c.oid) LIKE '%' || s.id || '%'"
+        ))
+    });
+    let lines = session.column(&format!(
+        "SELECT concat_ws(' ', relkind, relrowsecurity, relforcerowsecurity, reloptions, relacl, pg_get_expr(relpartbound, oid))
+         FROM pg_class WHERE oid = '{leaf}'::regclass
+         UNION ALL
+         SELECT concat_ws(' ', attname, format_type(atttypid, atttypmod), attnotnull, attstorage, attstattarget, attoptions)
+         FROM pg_attribute WHERE attrelid = '{leaf}'::regclass AND attnum > 0 AND NOT attisdropped
+         UNION ALL SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = '{leaf}'::regclass
+         UNION ALL SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = '{leaf}'::regclass
+         ORDER BY 1"
+    ));
+    let short = leaf.trim_start_matches("rag.");
+    let mut lines: Vec<String> =
+        lines.iter().map(|line| line.replace(short, "leaf").replace(&space, "space")).collect();
+    lines.sort();
+    lines
+}
+
+/// Whom pg_dump leaves out: privileges that scripts of the extension granted, but for the owner's.
+pub(crate) fn granted_by_scripts(session: &mut Session) -> Vec<String> {
+    session.column(
+        "SELECT pg_describe_object(i.classoid, i.objoid, i.objsubid) || ' ' || g.grantee::regrole
+         FROM pg_init_privs i
+         JOIN pg_depend d ON d.classid = i.classoid AND d.objid = i.objoid AND d.deptype = 'e'
+         JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+         CROSS JOIN aclexplode(i.initprivs) g
+         WHERE e.extname = 'rag_ext' AND g.grantee <> e.extowner",
+    )
 }
 
 /// The rows that the extension's own script writes, table by table.
