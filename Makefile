@@ -51,7 +51,7 @@ test: all-models install ## set up and run all tests on the default Postgres
 test-all: test ## and a smoke test on PostgreSQL 15, 16, 17 and 18
 	scripts/test.sh smoke 15 16 17 18
 
-smoke: deps models ## a smoke test on the oldest and the newest Postgres (MAJORS='15 16')
+smoke: all-models ## a smoke test on the oldest and the newest Postgres (MAJORS='15 16')
 	scripts/test.sh smoke $(or $(MAJORS),15 18)
 
 soak: all-models install ## the random suites for hours: a table of what was run (SOAK_…: see scripts/soak.sh)
