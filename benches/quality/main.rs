@@ -6,7 +6,7 @@
 //! two or three minutes.
 //!
 //! `RAG_BENCH_DOCUMENTS=400` takes only so many documents of each collection, and the questions whose relevant ones are
-//! among them. Figures are then too good to compare with published ones, and only the difference between the vector arm
+//! among them. Figures are then too good to compare with published ones, and only the difference between the vector retriever
 //! and the model alone is checked.
 
 #![allow(clippy::unwrap_used, reason = "a bench that fails must say where")]
@@ -23,7 +23,7 @@ use std::process::ExitCode;
 /// What SciFact must reach: tantivy alone 0.694, the model alone 0.711 (published 0.713).
 const LEAST_KEYWORD: f64 = 0.68;
 const LEAST_HYBRID: f64 = 0.725;
-/// Most that the vector arm may differ from the model run directly, either way.
+/// Most that the vector retriever may differ from the model run directly, either way.
 const MOST_DIFFERENCE: f64 = 0.005;
 /// The same over the fewer questions of a part.
 const MOST_DIFFERENCE_OF_PART: f64 = 0.01;

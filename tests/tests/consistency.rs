@@ -22,15 +22,15 @@ use rag_tests::Session;
 const WORD: &str = "commonword";
 
 /// The chunks that both retrievers and the table show, in one statement and so in one snapshot.
-const ARMS: &str = "SELECT
+const RETRIEVERS: &str = "SELECT
     (SELECT coalesce(string_agg(id::text, ',' ORDER BY id), '') FROM rag.chunk),
     (SELECT coalesce(string_agg(chunk_id::text, ',' ORDER BY chunk_id), '') FROM rag_search('commonword', k => 1000, mode => 'keyword')),
     (SELECT coalesce(string_agg(chunk_id::text, ',' ORDER BY chunk_id), '') FROM rag_search('commonword', k => 1000, mode => 'vector'))";
 
 /// Compares the retrievers with the table and returns the number of chunks.
 #[track_caller]
-fn assert_arms_agree(session: &mut Session, when: &str) -> usize {
-    let rows = session.rows(ARMS);
+fn assert_retrievers_agree(session: &mut Session, when: &str) -> usize {
+    let rows = session.rows(RETRIEVERS);
     let [table, keyword, vector] = [0, 1, 2].map(|i| rows[0][i].clone().unwrap());
     assert_eq!(keyword, table, "keyword retriever, {when}");
     assert_eq!(vector, table, "vector retriever, {when}");

@@ -40,7 +40,7 @@ pub struct Choice {
 
 /// What was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wish {
+enum Requested {
     Auto,
     Cpu,
     Cuda(usize),
@@ -50,9 +50,9 @@ enum Wish {
 pub fn choose(setting: &str) -> Choice {
     let on_cpu = |note| Choice { device: Device::Cpu, note, batch_tokens: CPU_BATCH_TOKENS };
     let (ordinal, asked) = match parse(setting) {
-        Some(Wish::Cpu) => return on_cpu(None),
-        Some(Wish::Auto) => (0, false),
-        Some(Wish::Cuda(ordinal)) => (ordinal, true),
+        Some(Requested::Cpu) => return on_cpu(None),
+        Some(Requested::Auto) => (0, false),
+        Some(Requested::Cuda(ordinal)) => (ordinal, true),
         None => {
             let setting: String = setting.chars().take(64).collect();
             return on_cpu(Some(format!("unknown device {setting:?}: using the CPU")));
@@ -70,12 +70,12 @@ pub fn choose(setting: &str) -> Choice {
     }
 }
 
-fn parse(setting: &str) -> Option<Wish> {
+fn parse(setting: &str) -> Option<Requested> {
     match setting {
-        "auto" | "" => Some(Wish::Auto),
-        "cpu" => Some(Wish::Cpu),
-        "cuda" => Some(Wish::Cuda(0)),
-        _ => Some(Wish::Cuda(setting.strip_prefix("cuda:")?.parse().ok().filter(|n| *n < 1024)?)),
+        "auto" | "" => Some(Requested::Auto),
+        "cpu" => Some(Requested::Cpu),
+        "cuda" => Some(Requested::Cuda(0)),
+        _ => Some(Requested::Cuda(setting.strip_prefix("cuda:")?.parse().ok().filter(|n| *n < 1024)?)),
     }
 }
 
@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn settings_are_read() {
         let cases = [
-            ("auto", Some(Wish::Auto)),
-            ("cpu", Some(Wish::Cpu)),
-            ("cuda", Some(Wish::Cuda(0))),
-            ("cuda:3", Some(Wish::Cuda(3))),
+            ("auto", Some(Requested::Auto)),
+            ("cpu", Some(Requested::Cpu)),
+            ("cuda", Some(Requested::Cuda(0))),
+            ("cuda:3", Some(Requested::Cuda(3))),
             ("cuda:", None),
             ("cuda:-1", None),
             ("gpu", None),

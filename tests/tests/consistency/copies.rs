@@ -1,6 +1,6 @@
 //! Copies: pg_dump and restore, a template, a hot standby and its promotion.
 
-use super::{WORD, assert_arms_agree};
+use super::{WORD, assert_retrievers_agree};
 use rag_tests::{Cluster, Database, Session, wait_until};
 use std::process::Command;
 use std::time::Duration;
@@ -296,7 +296,7 @@ fn a_dump_of_queued_work_is_finished_after_the_restore() {
     let mut restored = cluster.connect(&role, "later");
     assert_eq!(restored.count("SELECT count(*) FROM rag.job"), 1);
     restored.settle();
-    assert_eq!(assert_arms_agree(&mut restored, "finished in the copy"), 1);
+    assert_eq!(assert_retrievers_agree(&mut restored, "finished in the copy"), 1);
 }
 
 #[test]
@@ -307,20 +307,20 @@ fn a_database_made_from_a_template_shares_no_cache_with_it() {
     for n in 0..5 {
         ann.ingest(&format!("{WORD} of the template, number {n}."), &format!("t{n}"));
     }
-    assert_eq!(assert_arms_agree(&mut ann, "in the template"), 5);
+    assert_eq!(assert_retrievers_agree(&mut ann, "in the template"), 5);
     drop(ann);
     let mut admin = database.cluster().connect("postgres", "postgres");
     let copy = format!("{}_copy", database.name());
     let sql = format!("CREATE DATABASE {copy} TEMPLATE {}", database.name());
     wait_until("nobody is in the template", Duration::from_secs(30), || admin.try_run(&sql).is_ok());
     let mut in_copy = database.cluster().connect(&role, &copy);
-    assert_eq!(assert_arms_agree(&mut in_copy, "in the copy"), 5);
+    assert_eq!(assert_retrievers_agree(&mut in_copy, "in the copy"), 5);
     in_copy.run("DELETE FROM rag.document WHERE uri <> 't0'");
     in_copy.ingest(&format!("{WORD} of the copy."), "new");
     let mut ann = database.connect(&role);
     ann.ingest(&format!("{WORD} later in the template."), "other");
-    assert_eq!(assert_arms_agree(&mut in_copy, "in the changed copy"), 2);
-    assert_eq!(assert_arms_agree(&mut ann, "in the changed template"), 6);
+    assert_eq!(assert_retrievers_agree(&mut in_copy, "in the changed copy"), 2);
+    assert_eq!(assert_retrievers_agree(&mut ann, "in the changed template"), 6);
     drop(in_copy);
     admin.run(&format!("DROP DATABASE {copy} WITH (FORCE)"));
 }
@@ -339,7 +339,7 @@ fn a_hot_standby_searches_and_answers_and_goes_on_after_promotion() {
     standby.running_engine();
     assert_eq!(findings(database.name(), &standby, &roles), findings(database.name(), &primary, &roles));
     let mut there = standby.connect(&roles[0], database.name());
-    assert_arms_agree(&mut there, "on the standby");
+    assert_retrievers_agree(&mut there, "on the standby");
     let answer = there.json("SELECT rag_answer('Which bird flies from pole to pole?')");
     assert_eq!(
         (&answer["found"], &answer["citations"][0]["uri"]),
@@ -351,7 +351,7 @@ fn a_hot_standby_searches_and_answers_and_goes_on_after_promotion() {
     ann.run("DELETE FROM rag.document WHERE uri = 'tern'");
     ann.ingest(&format!("{WORD} while the standby watches."), "watched");
     primary.wait_for(&standby);
-    assert_arms_agree(&mut there, "after a change on the primary");
+    assert_retrievers_agree(&mut there, "after a change on the primary");
     assert_eq!(there.count("SELECT count(*) FROM rag_search('tern', mode => 'keyword')"), 0);
 
     primary.stop(rag_tests::Shutdown::Immediate);
@@ -361,6 +361,6 @@ fn a_hot_standby_searches_and_answers_and_goes_on_after_promotion() {
         "INSERT INTO rag.document (uri, content) VALUES ('promoted', '{WORD} after the promotion.')"
     ));
     ann.settle();
-    assert_arms_agree(&mut ann, "after the promotion");
+    assert_retrievers_agree(&mut ann, "after the promotion");
     assert_eq!(ann.count("SELECT count(*) FROM rag_search('promotion', mode => 'keyword')"), 1);
 }

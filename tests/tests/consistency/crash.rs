@@ -1,6 +1,6 @@
 //! The postmaster killed in the middle of ingestion: what was acknowledged is there, and comes to its end.
 
-use super::{WORD, assert_arms_agree};
+use super::{WORD, assert_retrievers_agree};
 use rag_tests::{Cluster, Shutdown, Witness, eventually, literal, wait_until};
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -58,10 +58,10 @@ fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
         // A backend waits for it a few seconds only, and a busy machine may take longer to start it.
         cluster.running_engine();
         let mut ann = database.connect(&role);
-        let right_after = assert_arms_agree(&mut ann, "right after the crash");
+        let right_after = assert_retrievers_agree(&mut ann, "right after the crash");
         assert!(right_after > 0);
         ann.settle();
-        assert_arms_agree(&mut ann, "when all is done");
+        assert_retrievers_agree(&mut ann, "when all is done");
         let done = ann.column("SELECT uri FROM rag.document WHERE status = 'done' AND chunks = 1 ORDER BY 1");
         let mut expected = acknowledged.lock().unwrap().clone();
         expected.sort();
@@ -93,7 +93,7 @@ fn prepared_transactions_and_crashes_go_together() {
     let mut ann = database.connect(&role);
     ann.run("COMMIT PREPARED 'kept'");
     ann.settle();
-    assert_eq!(assert_arms_agree(&mut ann, "after the second phase"), 1);
+    assert_eq!(assert_retrievers_agree(&mut ann, "after the second phase"), 1);
 }
 
 /// Files of the keyword cache, biggest first.

@@ -1,6 +1,6 @@
 //! Logical replication of everything: the publisher works, the subscriber reads.
 
-use super::{WORD, assert_arms_agree};
+use super::{WORD, assert_retrievers_agree};
 use rag_tests::{Cluster, Session, wait_until};
 use std::process::Stdio;
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn a_subscriber_of_all_tables_finds_what_the_publisher_processed_and_works_on_no
         let subscriber = subscriber_of(&publisher, database.name());
         let mut there = subscriber.connect("postgres", database.name());
         wait_for(&mut here, &mut there);
-        assert_eq!(assert_arms_agree(&mut there, "after the copy"), 1);
+        assert_eq!(assert_retrievers_agree(&mut there, "after the copy"), 1);
 
         for n in 0..20 {
             here.run(&format!(
@@ -90,8 +90,8 @@ fn a_subscriber_of_all_tables_finds_what_the_publisher_processed_and_works_on_no
         here.run("DELETE FROM rag.document WHERE uri = 't3'");
         here.settle();
         wait_for(&mut here, &mut there);
-        assert_eq!(assert_arms_agree(&mut here, "on the publisher"), 21);
-        assert_eq!(assert_arms_agree(&mut there, "on the subscriber"), 21);
+        assert_eq!(assert_retrievers_agree(&mut here, "on the publisher"), 21);
+        assert_eq!(assert_retrievers_agree(&mut there, "on the subscriber"), 21);
         assert_eq!(there.count(errors), known_errors, "{}", subscriber.log());
         assert!(there.value("SELECT rag_status()").contains("logical subscriber"));
 
@@ -99,6 +99,6 @@ fn a_subscriber_of_all_tables_finds_what_the_publisher_processed_and_works_on_no
         there.run("DROP SUBSCRIPTION everything");
         there.run(&format!("INSERT INTO rag.document (uri, content) VALUES ('own', '{WORD} of its own.')"));
         there.settle();
-        assert_eq!(assert_arms_agree(&mut there, "on its own"), 22);
+        assert_eq!(assert_retrievers_agree(&mut there, "on its own"), 22);
     }
 }

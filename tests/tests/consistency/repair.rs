@@ -1,6 +1,6 @@
 //! Damage: what it does not reach is still found, it stops nobody else, and rag_verify finds and mends it.
 
-use super::{WORD, assert_arms_agree};
+use super::{WORD, assert_retrievers_agree};
 use rag_tests::{Cluster, Database, Session, Shutdown, wait_until};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
@@ -169,7 +169,7 @@ fn whatever_disagrees_is_found_and_mended() {
         assert_eq!(findings(&mut owner, "rag_verify(repair => true)"), (problems, 0), "{damage}");
         owner.settle();
         assert_sound(&mut owner, damage);
-        assert_eq!(assert_arms_agree(&mut owner, damage), 12);
+        assert_eq!(assert_retrievers_agree(&mut owner, damage), 12);
     }
     // In one transaction, for a worker would merge what is deleted.
     owner.run("BEGIN; DELETE FROM rag.document WHERE uri = 'a5'");

@@ -1,6 +1,6 @@
 //! Snapshots taken while others write, and while one's own transaction writes.
 
-use super::{ARMS, WORD, assert_arms_agree};
+use super::{RETRIEVERS, WORD, assert_retrievers_agree};
 use rag_tests::{Database, Random, Session, literal, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -92,7 +92,7 @@ fn a_thousand_snapshots_agree_while_four_writers_change_and_merges_run() {
                     assert_eq!(keyword, table, "reader {reader}: keyword retriever");
                     assert_eq!(vector, table, "reader {reader}: vector retriever");
                     assert!(table.len() < 1000, "the corpus outgrew k");
-                    assert_arms_agree(&mut session, "in one statement");
+                    assert_retrievers_agree(&mut session, "in one statement");
                     distinct.lock().unwrap().insert(table);
                 }
             }));
@@ -113,7 +113,7 @@ fn a_thousand_snapshots_agree_while_four_writers_change_and_merges_run() {
     );
 
     ann.settle();
-    let chunks = assert_arms_agree(&mut ann, "at the end");
+    let chunks = assert_retrievers_agree(&mut ann, "at the end");
     assert_eq!(chunks as i64, ann.count("SELECT count(*) FROM rag.document"), "one chunk per document");
     // Merging goes on after the last document is done.
     let mut merged = 0;
@@ -125,7 +125,7 @@ fn a_thousand_snapshots_agree_while_four_writers_change_and_merges_run() {
 }
 
 #[test]
-fn a_transaction_that_has_written_sees_its_own_state_in_both_arms() {
+fn a_transaction_that_has_written_sees_its_own_state_in_both_retrievers() {
     let database = Database::new("own_writes");
     let role = database.role("ann");
     let (mut ann, mut other) = (database.connect(&role), database.connect(&role));
@@ -134,25 +134,25 @@ fn a_transaction_that_has_written_sees_its_own_state_in_both_arms() {
     }
     for isolation in ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
         ann.run(&format!("BEGIN ISOLATION LEVEL {isolation}"));
-        assert_eq!(assert_arms_agree(&mut ann, "at first"), 5);
+        assert_eq!(assert_retrievers_agree(&mut ann, "at first"), 5);
         ann.ingest(&format!("{WORD} new one in {isolation}."), "new1");
-        assert_eq!(assert_arms_agree(&mut ann, "after an insert"), 6);
+        assert_eq!(assert_retrievers_agree(&mut ann, "after an insert"), 6);
         ann.run("SAVEPOINT a");
         ann.run("DELETE FROM rag.document WHERE uri IN ('b0', 'b1')");
-        assert_eq!(assert_arms_agree(&mut ann, "after a delete"), 4);
+        assert_eq!(assert_retrievers_agree(&mut ann, "after a delete"), 4);
         ann.run("SAVEPOINT b");
         ann.ingest(&format!("{WORD} new two in {isolation}."), "new2");
         ann.ingest(&format!("{WORD} changed in {isolation}."), "b2");
-        assert_eq!(assert_arms_agree(&mut ann, "after an update"), 5);
+        assert_eq!(assert_retrievers_agree(&mut ann, "after an update"), 5);
         ann.run("ROLLBACK TO b");
-        assert_eq!(assert_arms_agree(&mut ann, "after the inner rollback"), 4);
+        assert_eq!(assert_retrievers_agree(&mut ann, "after the inner rollback"), 4);
         ann.ingest(&format!("{WORD} new three in {isolation}."), "new3");
-        assert_eq!(assert_arms_agree(&mut ann, "after another insert"), 5);
+        assert_eq!(assert_retrievers_agree(&mut ann, "after another insert"), 5);
         ann.run("ROLLBACK TO a");
-        assert_eq!(assert_arms_agree(&mut ann, "after the outer rollback"), 6);
-        assert_eq!(assert_arms_agree(&mut other, "seen by another session"), 5);
+        assert_eq!(assert_retrievers_agree(&mut ann, "after the outer rollback"), 6);
+        assert_eq!(assert_retrievers_agree(&mut other, "seen by another session"), 5);
         ann.run("ROLLBACK");
-        assert_eq!(assert_arms_agree(&mut ann, "after the end"), 5);
+        assert_eq!(assert_retrievers_agree(&mut ann, "after the end"), 5);
     }
     ann.run("BEGIN");
     ann.ingest(&format!("{WORD} to be kept."), "kept");
@@ -160,7 +160,7 @@ fn a_transaction_that_has_written_sees_its_own_state_in_both_arms() {
     ann.ingest(&format!("{WORD} not to be kept."), "not kept");
     ann.run("ROLLBACK TO a; RELEASE a; DELETE FROM rag.document WHERE uri = 'b0'; COMMIT");
     for session in [&mut ann, &mut other] {
-        assert_eq!(assert_arms_agree(session, "committed"), 5);
+        assert_eq!(assert_retrievers_agree(session, "committed"), 5);
         assert_eq!(
             session.column("SELECT uri FROM rag.document ORDER BY 1"),
             ["b1", "b2", "b3", "b4", "kept"]
@@ -181,14 +181,14 @@ fn a_function_that_writes_between_its_searches_sees_each_state_whole() {
                  RETURN QUERY SELECT concat_ws(' ', a.t = a.k, a.t = a.v) FROM ({}) a (t, k, v);
              END LOOP;
          END $$",
-        ARMS
+        RETRIEVERS
     ));
     assert_eq!(ann.column("SELECT write_and_look(6)"), ["t t"; 6]);
-    assert_eq!(assert_arms_agree(&mut ann, "afterwards"), 6);
+    assert_eq!(assert_retrievers_agree(&mut ann, "afterwards"), 6);
 }
 
 #[test]
-fn rows_deleted_by_every_way_disappear_from_both_arms_at_once() {
+fn rows_deleted_by_every_way_disappear_from_both_retrievers_at_once() {
     let database = Database::new("ways");
     let mut ann = database.user("ann");
     let mut admin = database.admin();
@@ -197,10 +197,10 @@ fn rows_deleted_by_every_way_disappear_from_both_arms_at_once() {
         let collection = if n < 3 { "other" } else { "default" };
         ann.run(&format!("SELECT rag_ingest('{WORD} number {n}', uri => '{n}', collection => '{collection}', options => '{{\"sync\": true}}')"));
     }
-    assert_eq!(assert_arms_agree(&mut ann, "all"), 6);
+    assert_eq!(assert_retrievers_agree(&mut ann, "all"), 6);
     ann.run("UPDATE rag.document SET collection = 'default' WHERE uri = '0'");
     ann.settle();
-    assert_eq!(assert_arms_agree(&mut ann, "moved"), 6);
+    assert_eq!(assert_retrievers_agree(&mut ann, "moved"), 6);
     assert_eq!(
         ann.count(&format!(
             "SELECT count(*) FROM rag_search('{WORD}', k => 100, collection => 'default', mode => 'keyword')"
@@ -208,11 +208,11 @@ fn rows_deleted_by_every_way_disappear_from_both_arms_at_once() {
         4
     );
     ann.run("DELETE FROM rag.collection WHERE name = 'other'");
-    assert_eq!(assert_arms_agree(&mut ann, "collection deleted"), 4);
+    assert_eq!(assert_retrievers_agree(&mut ann, "collection deleted"), 4);
     admin.run("DELETE FROM rag.document WHERE uri = '5'");
-    assert_eq!(assert_arms_agree(&mut ann, "deleted by the superuser"), 3);
+    assert_eq!(assert_retrievers_agree(&mut ann, "deleted by the superuser"), 3);
     admin.run("TRUNCATE rag.document");
-    assert_eq!(assert_arms_agree(&mut ann, "truncated"), 0);
+    assert_eq!(assert_retrievers_agree(&mut ann, "truncated"), 0);
     ann.ingest(&format!("{WORD} once more."), "again");
-    assert_eq!(assert_arms_agree(&mut ann, "begun again"), 1);
+    assert_eq!(assert_retrievers_agree(&mut ann, "begun again"), 1);
 }

@@ -159,7 +159,7 @@ fn every_relation_shows_each_caller_exactly_his_rows() {
         );
         person.session.refuses("42501", &format!("SELECT count(*) FROM {leaf}"));
     }
-    // Tombstones last only until the next merge.
+    // Counts of deletions last only until the next merge.
     for table in BY_DOMAIN.iter().filter(|table| **table != "deletion_count") {
         assert!(
             admin.count(&format!("SELECT count(*) FROM rag.{table}")) > 0,

@@ -97,9 +97,9 @@ fn fifty_far_chunks_come_in_full_beside_20_000_near_ones_of_another() {
     let forced =
         ann.column(&format!("SELECT chunk_id FROM rag_search('{query}', k => 50, mode => 'vector')"));
     assert_eq!(exact, forced);
-    let arms = ann
+    let ranks = ann
         .rows(&format!("SELECT count(keyword_rank), count(vector_rank) FROM rag_search('{query}', k => 50)"));
-    assert_eq!(arms[0], [Some("50".into()), Some("50".into())]);
+    assert_eq!(ranks[0], [Some("50".into()), Some("50".into())]);
 }
 
 #[test]
