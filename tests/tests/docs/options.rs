@@ -29,6 +29,13 @@ const CALLS: [(&str, &str); 16] = [
 /// Longer than any text that an option takes.
 const LONG: usize = 10_000;
 
+/// A session of a superuser, with what the calls are about.
+fn prepared(database: &Database<'_>) -> Session {
+    let mut admin = database.admin();
+    admin.run("CREATE TABLE source (id int PRIMARY KEY, body text); INSERT INTO rag.document (content) VALUES ('x')");
+    admin
+}
+
 /// What a function says of an option's value: it is refused, or taken.
 fn tried(admin: &mut Session, call: &str, more: &str, option: &str, value: &str) -> Option<Failure> {
     admin
@@ -44,6 +51,19 @@ fn known_options(admin: &mut Session, call: &str, more: &str) -> BTreeSet<String
     let refused = tried(admin, call, more, "?", "1").unwrap_or_else(|| panic!("{call} takes any option"));
     assert_eq!(refused.code, "22023", "{refused}");
     words(&refused.hint).into_iter().collect()
+}
+
+/// With what else has to be said for each: which there are depends on the method, where there is one.
+fn known_by_any_method(admin: &mut Session, call: &str) -> BTreeMap<String, &'static str> {
+    let mut known: BTreeMap<String, &str> =
+        known_options(admin, call, "").into_iter().map(|option| (option, "")).collect();
+    if known.contains_key("method") {
+        let section = "\"method\": \"section\", ";
+        for option in known_options(admin, call, section) {
+            known.entry(option).or_insert(section);
+        }
+    }
+    known
 }
 
 fn words(hint: &str) -> Vec<String> {
@@ -103,8 +123,7 @@ fn begins_with(text: &str, words: &str) -> bool {
 #[test]
 fn options_are_those_that_the_functions_read() {
     let database = Database::new("options");
-    let mut admin = database.admin();
-    admin.run("CREATE TABLE source (id int PRIMARY KEY, body text); INSERT INTO rag.document (content) VALUES ('x')");
+    let mut admin = prepared(&database);
     let taking = admin.column(&format!(
         "SELECT p.proname {} WHERE 'options' = ANY (p.proargnames) ORDER BY 1",
         members("pg_proc", "p")
@@ -120,15 +139,7 @@ fn options_are_those_that_the_functions_read() {
     let mut wrong = Vec::new();
     for (function, arguments) in calls {
         let call = format!("{function}({arguments}");
-        let mut known: BTreeMap<String, &str> =
-            known_options(&mut admin, &call, "").into_iter().map(|option| (option, "")).collect();
-        // Which there are depends on the method.
-        if known.contains_key("method") {
-            let section = "\"method\": \"section\", ";
-            for option in known_options(&mut admin, &call, section) {
-                known.entry(option).or_insert(section);
-            }
-        }
+        let known = known_by_any_method(&mut admin, &call);
         let described = described(&sections, function);
         wrong.extend(
             described
@@ -148,4 +159,38 @@ fn options_are_those_that_the_functions_read() {
         }
     }
     assert!(wrong.is_empty(), "docs/reference.md, options:\n  {}", wrong.join("\n  "));
+}
+
+/// The names that a comment lists behind `options:`; what stands in parentheses is about the name before it.
+fn promised(comments: &BTreeMap<String, String>, function: &str) -> Option<BTreeSet<String>> {
+    let aside = Regex::new(r" ?\([^()]*\)").unwrap();
+    let list = comments.get(function)?.split_once("options: ")?.1.to_owned();
+    let list = aside.replace_all(&list, "");
+    let items = list.split('.').next().unwrap_or_default().split(", ").filter(|item| *item != "none");
+    let names = items.flat_map(|item| match item.strip_prefix("those of ") {
+        Some(other) => promised(comments, other).unwrap_or_default(),
+        None => BTreeSet::from([item.to_owned()]),
+    });
+    Some(names.collect())
+}
+
+#[test]
+fn comments_promise_the_options_that_the_functions_read() {
+    let database = Database::new("promises");
+    let mut admin = prepared(&database);
+    let sql = format!("SELECT p.proname, obj_description(p.oid) {}", members("pg_proc", "p"));
+    let comments: BTreeMap<String, String> =
+        admin.rows(&sql).into_iter().filter_map(|row| Some((row[0].clone()?, row[1].clone()?))).collect();
+    let mut wrong = Vec::new();
+    let mut compared = 0;
+    for (function, arguments) in CALLS {
+        let Some(promised) = promised(&comments, function) else { continue };
+        let known = known_by_any_method(&mut admin, &format!("{function}({arguments}"));
+        let known: BTreeSet<String> = known.into_keys().collect();
+        compared += 1;
+        if promised != known {
+            wrong.push(format!("{function} promises {promised:?} and reads {known:?}"));
+        }
+    }
+    assert!(wrong.is_empty() && compared >= 9, "COMMENT ON, {compared} compared:\n  {}", wrong.join("\n  "));
 }
