@@ -14,19 +14,18 @@ schema=$ROOT/sql/released/rag_ext--$version.sql
 dump=$ROOT/tests/tests/data/rag_ext-$version.sql
 
 [ ! -e "$schema" ] || die "$version is released already: raise the version"
+(cd "$ROOT/sql/released" && sha256sum --check --strict --quiet SHA256SUMS)
 PG_CONFIG=$("$ROOT/scripts/fetch-postgres.sh" 15)
 export PG_CONFIG
 "$ROOT/scripts/build.sh" >/dev/null
 "$ROOT/scripts/install.sh"
 "$ROOT/scripts/cargo.sh" run --package rag_tests --example fill -- "$dump"
 gzip --no-name --best --force "$dump"
-mkdir -p "$(dirname "$schema")"
 cat "$ROOT"/sql/[0-9]*.sql >"$schema"
 for step in "$ROOT/sql"/rag_ext--*--"$version".sql; do
   [ ! -e "$step" ] || mv "$step" "$ROOT/sql/released/"
 done
 cd "$ROOT/sql/released"
-[ ! -e SHA256SUMS ] || sha256sum --check --strict --quiet SHA256SUMS
 sha256sum rag_ext--*.sql >SHA256SUMS
 say "frozen: $schema"
 say "        $dump.gz"

@@ -10,6 +10,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a harness that fails must say where")]
 
+pub mod catalog;
 mod chat_stub;
 mod cluster;
 mod database;

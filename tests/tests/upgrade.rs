@@ -4,9 +4,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "upgrade/catalog.rs"]
-mod catalog;
-
+use rag_tests::catalog::{self, assert_same};
 use rag_tests::{Cluster, Database, Session, repository, shared, wait_until};
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -21,13 +19,6 @@ fn released() -> Vec<String> {
     let versions: Vec<String> = versions.filter(|version| version != env!("CARGO_PKG_VERSION")).collect();
     assert!(!versions.is_empty(), "nothing is released");
     versions
-}
-
-/// Fails with what only one of the two has.
-fn assert_same(what: &str, fresh: &BTreeSet<String>, other: &BTreeSet<String>) {
-    let missing: Vec<_> = fresh.difference(other).collect();
-    let extra: Vec<_> = other.difference(fresh).collect();
-    assert!(missing.is_empty() && extra.is_empty(), "{what}: missing {missing:#?} and instead {extra:#?}");
 }
 
 #[test]

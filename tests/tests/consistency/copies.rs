@@ -1,7 +1,7 @@
 //! Copies: pg_dump and restore, a template, a hot standby and its promotion.
 
 use super::{WORD, assert_retrievers_agree};
-use rag_tests::{Cluster, Database, Session, wait_until};
+use rag_tests::{Cluster, Database, Session, catalog, wait_until};
 use std::process::Command;
 use std::time::Duration;
 
@@ -44,26 +44,6 @@ fn fingerprint(session: &mut Session) -> Vec<(String, String)> {
             (table, hash)
         })
         .collect()
-}
-
-/// Definitions that a restore has to bring back: indexes, policies, constraints, triggers, grants, options.
-fn definitions(session: &mut Session) -> Vec<String> {
-    session.column(
-        "SELECT 'index ' || indexdef FROM pg_indexes WHERE schemaname = 'rag'
-         UNION ALL SELECT 'policy ' || p::text FROM pg_policies p WHERE schemaname = 'rag'
-         UNION ALL SELECT 'constraint ' || conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace = 'rag'::regnamespace
-         UNION ALL SELECT 'trigger ' || tgrelid::regclass || ' ' || pg_get_triggerdef(t.oid) FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid
-                   WHERE c.relnamespace = 'rag'::regnamespace AND NOT tgisinternal
-         UNION ALL SELECT concat_ws(' ', 'table', oid::regclass, relkind, relrowsecurity, relforcerowsecurity, pg_get_expr(relpartbound, oid), reloptions,
-                                    (SELECT string_agg(a::text, ',' ORDER BY a::text) FROM unnest(relacl) a))
-                   FROM pg_class WHERE relnamespace = 'rag'::regnamespace AND relkind IN ('r', 'p', 'v')
-         UNION ALL SELECT 'function ' || p.oid::regprocedure || coalesce((SELECT string_agg(a::text, ',' ORDER BY a::text) FROM unnest(proacl) a), '')
-                   FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-                   JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'rag_ext'
-         UNION ALL SELECT concat_ws(' ', 'column', attrelid::regclass, attname, attstattarget, attstorage, attnotnull, attacl)
-                   FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid WHERE c.relnamespace = 'rag'::regnamespace AND c.relkind IN ('r', 'p') AND attnum > 0
-         ORDER BY 1",
-    )
 }
 
 /// What each user finds, scores included.
@@ -120,7 +100,7 @@ fn a_restored_dump_equals_its_source_and_queues_nothing() {
     let roles: Vec<String> = ["ann", "bob", "gateway"].iter().map(|name| database.role_name(name)).collect();
     let mut admin = database.admin();
     wait_until_at_rest(&mut admin);
-    let (rows, shape) = (fingerprint(&mut admin), definitions(&mut admin));
+    let (rows, shape) = (fingerprint(&mut admin), catalog::described(&mut admin));
     let found = findings(database.name(), &cluster, &roles);
 
     for (format, jobs) in [("plain", 1), ("custom", 1), ("custom", 4), ("custom", 8)] {
@@ -147,10 +127,7 @@ fn a_restored_dump_equals_its_source_and_queues_nothing() {
         restore(&cluster, &mut command);
         let mut restored = cluster.connect("postgres", &target);
         assert_same(format, fingerprint(&mut restored), rows.clone());
-        let (left, right) = (definitions(&mut restored), &shape);
-        let missing: Vec<_> = right.iter().filter(|line| !left.contains(line)).collect();
-        let extra: Vec<_> = left.iter().filter(|line| !right.contains(line)).collect();
-        assert!(missing.is_empty() && extra.is_empty(), "{format}: missing {missing:#?} extra {extra:#?}");
+        catalog::assert_same(format, &shape, &catalog::described(&mut restored));
         assert_eq!(findings(&target, &cluster, &roles), found, "{format}");
         assert_eq!(restored.count("SELECT count(*) FROM rag.job WHERE state IN ('queued', 'running')"), 0);
 

@@ -1,20 +1,27 @@
 //! What the catalogs say of an extension's objects, a line each, so that two databases can be compared.
 
-use rag_tests::Session;
+use crate::Session;
 use std::collections::BTreeSet;
 
-/// Relations of the schema but for what belongs to partitions, which workers make when a model is first used.
-const RELATIONS: &str = "(SELECT c.*, c.oid::regclass::text AS name FROM pg_class c
-    WHERE c.relnamespace = 'rag'::regnamespace AND NOT c.relispartition
-      AND NOT EXISTS (SELECT FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid WHERE i.indexrelid = c.oid AND t.relispartition))";
+/// Relations of the schema, with the partitions that workers make when a model is first used.
+const RELATIONS: &str =
+    "(SELECT c.*, c.oid::regclass::text AS name FROM pg_class c WHERE c.relnamespace = 'rag'::regnamespace)";
 
 /// Members of the extension of one catalog.
 const MEMBERS: &str = "SELECT m.objid FROM pg_depend m JOIN pg_extension e ON m.refobjid = e.oid
     WHERE m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e' AND e.extname = 'rag_ext' AND m.classid =";
 
+/// Fails with what only one of two descriptions has.
+#[track_caller]
+pub fn assert_same(what: &str, expected: &BTreeSet<String>, found: &BTreeSet<String>) {
+    let missing: Vec<_> = expected.difference(found).collect();
+    let extra: Vec<_> = found.difference(expected).collect();
+    assert!(missing.is_empty() && extra.is_empty(), "{what}: missing {missing:#?} and instead {extra:#?}");
+}
+
 /// A line for each object, with all that CREATE, ALTER, COMMENT and GRANT can say of it. The order of columns counts: rows
 /// are written and read as wholes.
-pub(crate) fn described(session: &mut Session) -> BTreeSet<String> {
+pub fn described(session: &mut Session) -> BTreeSet<String> {
     let grants = |acl: &str| {
         format!(
             "(SELECT string_agg(format('%s=%s%s', CASE g.grantee WHEN 0 THEN 'public' ELSE g.grantee::regrole::text END,
@@ -36,7 +43,7 @@ pub(crate) fn described(session: &mut Session) -> BTreeSet<String> {
         format!(
             "SELECT concat_ws(' ', 'relation', name, relowner::regrole, relkind, relpersistence, relrowsecurity,
                               relforcerowsecurity, relreplident, reloptions,
-                              (SELECT t.reloptions FROM pg_class t WHERE t.oid = c.reltoastrelid), (SELECT amname FROM pg_am WHERE oid = relam), pg_get_partkeydef(oid), {})
+                              (SELECT t.reloptions FROM pg_class t WHERE t.oid = c.reltoastrelid), (SELECT amname FROM pg_am WHERE oid = relam), pg_get_partkeydef(oid), pg_get_expr(relpartbound, oid), {})
              FROM {RELATIONS} c",
             grants("relacl")
         ),
@@ -98,7 +105,7 @@ pub(crate) fn described(session: &mut Session) -> BTreeSet<String> {
 }
 
 /// A partition of rag.embedding, without its name and the id of its vector space.
-pub(crate) fn partition(session: &mut Session, model: &str) -> Vec<String> {
+pub fn partition(session: &mut Session, model: &str) -> Vec<String> {
     let [leaf, space] = ["p.inhrelid::regclass", "s.id"].map(|what| {
         session.value(&format!(
             "SELECT {what} FROM rag.vector_space s, pg_inherits p JOIN pg_class c ON c.oid = p.inhrelid
@@ -124,7 +131,7 @@ pub(crate) fn partition(session: &mut Session, model: &str) -> Vec<String> {
 }
 
 /// Whom pg_dump leaves out: privileges that scripts of the extension granted, but for the owner's.
-pub(crate) fn granted_by_scripts(session: &mut Session) -> Vec<String> {
+pub fn granted_by_scripts(session: &mut Session) -> Vec<String> {
     session.column(
         "SELECT pg_describe_object(i.classoid, i.objoid, i.objsubid) || ' ' || g.grantee::regrole
          FROM pg_init_privs i
@@ -135,8 +142,8 @@ pub(crate) fn granted_by_scripts(session: &mut Session) -> Vec<String> {
     )
 }
 
-/// The rows that the extension's own script writes, table by table.
-pub(crate) fn rows(session: &mut Session) -> BTreeSet<String> {
+/// All rows, table by table: of a new database those that the extension's own script writes.
+pub fn rows(session: &mut Session) -> BTreeSet<String> {
     let tables = session.column(&format!("SELECT name FROM {RELATIONS} c WHERE relkind IN ('r', 'p')"));
     let rows = tables.iter().flat_map(|table| {
         let of_table = session.column(&format!("SELECT t::text FROM {table} t"));
