@@ -107,6 +107,9 @@ settings! {
     EXACT_SEARCH_LIMIT "exact_search_limit" integer(50_000, 0..=i32::MAX, Unit::Count) User Everyone
         "Most visible chunks that vector search compares one by one."
         "Above it the HNSW index is used, and exact search again if it returns too few rows.";
+    CANDIDATES "candidates" integer(100, 1..=1000, Unit::Count) User Everyone
+        "Chunks that a search takes from each retriever by default."
+        "The option \"candidates\" of a call overrides it.";
     ENGINE_TIMEOUT "engine_timeout" integer(60_000, 1..=3_600_000, Unit::Milliseconds) User Everyone
         "Longest wait for one interactive request to the engine."
         "Generated answers have rag_ext.llm_deadline instead. An engine that says nothing at all for 5 s, as one that is stopped, counts as down.";
@@ -280,6 +283,11 @@ pub(crate) fn all_domains() -> bool {
 /// Most visible chunks for exact vector search.
 pub(crate) fn exact_search_limit() -> i64 {
     i64::from(EXACT_SEARCH_LIMIT.get())
+}
+
+/// Hits of each retriever.
+pub(crate) fn candidates() -> usize {
+    count(&CANDIDATES) as usize
 }
 
 /// Deadline of an interactive request.

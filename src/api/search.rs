@@ -4,6 +4,7 @@ use super::{call, options_of, required};
 use crate::error::Result;
 use crate::pg::ErrorReport;
 use crate::pg::stored_jsonb::StoredJsonb;
+use crate::search::context::ContextOptions;
 use crate::search::keyword::Highlighter;
 use crate::search::options::{Mode, SearchOptions, checked_k, checked_query};
 use crate::search::scope::Scope;
@@ -62,15 +63,17 @@ fn rag_search(
         let options = options_of(options)?;
         let mut reader = OptionReader::new(&options, "rag_search")?;
         let options = SearchOptions::read(&mut reader)?;
+        let context = ContextOptions::read(&mut reader)?;
         reader.finish()?;
         let scope = Scope::resolve(collection)?;
-        let request = SearchRequest { query, k, mode, filter: filter.as_ref(), options: &options };
-        let found = search(&scope, &request)?;
+        let children = context.children(k);
+        let request = SearchRequest { query, k: children, mode, filter: filter.as_ref(), options: &options };
+        let mut found = search(&scope, &request)?;
+        let hits = context.widen(&scope, found.hits, k, &mut found.stages)?;
         let languages = scope.languages();
         let mut highlighter = Highlighter::new(query);
         let stages = found.stages.to_json();
-        let rows: Vec<(SearchHit, String, serde_json::Value)> = found
-            .hits
+        let rows: Vec<(SearchHit, String, serde_json::Value)> = hits
             .into_iter()
             .enumerate()
             .map(|(i, hit)| {

@@ -3,14 +3,17 @@
 //! Everything is read under one snapshot and the caller's policies. A retriever that fails is reported, never
 //! hidden; the result then comes from what is left.
 
-mod advice;
+pub(crate) mod advice;
+pub(crate) mod context;
 pub(crate) mod diagnostics;
+mod fusion;
 pub(crate) mod keyword;
 pub(crate) mod options;
 pub(crate) mod rerank;
 mod retriever;
 pub(crate) mod scope;
 mod segment_cache;
+mod show;
 mod vector;
 pub(crate) mod verify;
 mod visible_segments;
@@ -22,12 +25,12 @@ use crate::storage::chunk::{self, ShownChunk};
 use crate::storage::{Id, document, metadata};
 use diagnostics::{Stages, Watch};
 use keyword::KeywordRetriever;
-use options::{Fusion, Mode, SearchOptions};
+use options::{Mode, SearchOptions};
 use rag_core::filter::Filter;
-use rag_core::fuse::{self, Ranked};
-use rag_core::option::Choice;
+use rag_core::fuse::Ranked;
 use retriever::{Allowed, Retriever, retrieve};
 use scope::Scope;
+use show::{Sieve, show};
 use std::collections::{HashMap, HashSet};
 use vector::VectorRetriever;
 
@@ -92,19 +95,43 @@ pub(crate) fn search(scope: &Scope, request: &SearchRequest<'_>) -> Result<Searc
             Some(Allowed { documents, chunks })
         }
     };
-    let is_short =
-        request.mode == Mode::Keyword && !request.options.rerank && request.options.min_score.is_none();
+    let is_short = {
+        let options = request.options;
+        let is_plain = !options.rerank && options.min_score.is_none() && options.source_boost == 0.0;
+        request.mode == Mode::Keyword && is_plain
+    };
     let mut outcome = if is_short {
         keyword_only(scope, request, allowed.as_ref(), stages)?
     } else {
-        let ranked = rank(scope, request, allowed.as_ref(), &mut stages)?;
-        let hits = shown(scope, request, ranked)?;
+        let hits = candidates(scope, request, allowed.as_ref(), &mut stages)?;
         finish(request, hits, stages)?
     };
     if outcome.hits.is_empty() {
         advice::nothing_to_search(scope, &mut outcome.stages)?;
     }
     Ok(outcome)
+}
+
+/// What may become one of the `k`, best first: more is taken from the retrievers where near-duplicates leave too few.
+fn candidates(
+    scope: &Scope,
+    request: &SearchRequest<'_>,
+    allowed: Option<&Allowed>,
+    stages: &mut Stages,
+) -> Result<Vec<SearchHit>> {
+    let mut wanted = request.options.candidates.max(request.k);
+    loop {
+        let mut round = Stages::default();
+        let ranked = rank(scope, request, wanted, allowed, &mut round)?;
+        let is_all = ranked.keyword.len() < wanted && ranked.vector.len() < wanted;
+        let shown = show(scope, request, ranked, &mut round)?;
+        let is_enough = shown.removed == 0 || shown.hits.len() >= request.k;
+        if is_enough || is_all || wanted >= MOST_CANDIDATES {
+            stages.extend(round);
+            return Ok(shown.hits);
+        }
+        wanted = (wanted * 4).min(MOST_CANDIDATES);
+    }
 }
 
 /// Whether a query has content in one of these languages; if not, a stage says so, and a notice.
@@ -121,6 +148,9 @@ pub(crate) fn has_content<'a>(
     has_content
 }
 
+/// Most hits that are taken from a retriever to make up for near-duplicates.
+const MOST_CANDIDATES: usize = 4000;
+
 /// The short way: the retriever's own order is the result, and showing the hits is also the check that they live.
 fn keyword_only(
     scope: &Scope,
@@ -130,11 +160,14 @@ fn keyword_only(
 ) -> Result<SearchOutcome> {
     let watch = stages.start(KeywordRetriever::NAME);
     let mut retriever = KeywordRetriever::open(scope, request.query, allowed)?;
+    let mut sieve = Sieve::new(request.options);
     let mut shown = HashMap::new();
     let hits = retrieve(&mut retriever, request.k, |unknown| {
-        let found = chunk::show(&scope.ids(), unknown)?;
-        let ids = found.keys().copied().collect();
-        shown.extend(found);
+        let mut found = chunk::show(&scope.ids(), unknown)?;
+        let in_order = unknown.iter().filter_map(|id| found.remove(id));
+        let admitted: Vec<ShownChunk> = in_order.filter(|chunk| sieve.admits(chunk)).collect();
+        let ids = admitted.iter().map(|chunk| chunk.id).collect();
+        shown.extend(admitted.into_iter().map(|chunk| (chunk.id, chunk)));
         Ok(ids)
     })?;
     let hits: Vec<SearchHit> = hits
@@ -146,7 +179,8 @@ fn keyword_only(
             Some(SearchHit { chunk, score, keyword: Some((i + 1, score)), vector: None, rerank: None })
         })
         .collect();
-    retrieved(&mut stages, watch, &retriever, hits.len());
+    retrieved(&mut stages, watch, &retriever, hits.len() + sieve.removed);
+    sieve.done(hits.len(), &mut stages);
     Ok(SearchOutcome { hits, stages })
 }
 
@@ -201,11 +235,10 @@ struct RankedHits {
 fn rank(
     scope: &Scope,
     request: &SearchRequest<'_>,
+    wanted: usize,
     allowed: Option<&Allowed>,
     stages: &mut Stages,
 ) -> Result<RankedHits> {
-    let options = request.options;
-    let wanted = options.candidates.max(request.k);
     let is_hybrid = request.mode == Mode::Hybrid;
 
     // None: not asked, or the other one has to do.
@@ -242,50 +275,12 @@ fn rank(
     }
     let order = match (&keyword, &vector) {
         (Some(keyword), Some(vector)) => {
-            let watch = stages.start("fusion");
-            let weight = options.keyword_weight as f32;
-            let lists = [(keyword.as_slice(), weight), (vector.as_slice(), 1.0 - weight)];
-            let fused = match options.fusion {
-                Fusion::Weighted => fuse::weighted_min_max(&lists),
-                Fusion::Rrf => fuse::rrf(&lists, options.rrf_k as f32),
-            };
-            stages.done_as(watch, keyword.len() + vector.len(), fused.len(), options.fusion.name());
-            fused
+            fusion::fuse(scope, request.query, request.options, keyword, vector, stages)
         }
         (Some(only), None) | (None, Some(only)) => only.clone(),
         (None, None) => Vec::new(),
     };
     Ok(RankedHits { order, keyword: keyword.unwrap_or_default(), vector: vector.unwrap_or_default() })
-}
-
-/// The fused hits with what is shown of them, best first: those that may still become one of the `k`.
-fn shown(scope: &Scope, request: &SearchRequest<'_>, ranked: RankedHits) -> Result<Vec<SearchHit>> {
-    let needed = if request.options.rerank { request.options.rerank_limit.max(request.k) } else { request.k };
-    let best: Vec<Ranked> = ranked
-        .order
-        .into_iter()
-        .filter(|hit| request.options.min_score.is_none_or(|least| f64::from(hit.score) >= least))
-        .take(needed)
-        .collect();
-    let ids: Vec<Id> = best.iter().map(|hit| hit.id).collect();
-    let mut shown = chunk::show(&scope.ids(), &ids)?;
-    let places = |list: &[Ranked]| -> HashMap<Id, (usize, f64)> {
-        list.iter().enumerate().map(|(i, hit)| (hit.id, (i + 1, f64::from(hit.score)))).collect()
-    };
-    let (keyword, vector) = (places(&ranked.keyword), places(&ranked.vector));
-    Ok(best
-        .into_iter()
-        .filter_map(|hit| {
-            let chunk = shown.remove(&hit.id)?;
-            Some(SearchHit {
-                chunk,
-                score: f64::from(hit.score),
-                keyword: keyword.get(&hit.id).copied(),
-                vector: vector.get(&hit.id).copied(),
-                rerank: None,
-            })
-        })
-        .collect())
 }
 
 fn finish(

@@ -1,5 +1,6 @@
 //! Options of searching, read from jsonb: names, ranges, defaults. One place for all functions that search.
 
+use crate::config;
 use crate::error::{Error, Result};
 use rag_core::choices;
 use rag_core::option::OptionReader;
@@ -31,17 +32,30 @@ choices! {
     }
 }
 
+choices! {
+    /// What becomes of a chunk that says nearly the same as a better one.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum NearDuplicates {
+        /// It is left out, and the next one moves up.
+        Remove = "remove",
+        Keep = "keep",
+    }
+}
+
 /// Options of one search.
 #[derive(Debug, Clone)]
 pub(crate) struct SearchOptions {
     pub(crate) fusion: Fusion,
-    /// Share of the keyword retriever, 0 to 1.
-    pub(crate) keyword_weight: f64,
+    /// Share of the keyword retriever, 0 to 1; where none is given it is found by rules.
+    pub(crate) keyword_weight: Option<f64>,
     pub(crate) rrf_k: f64,
     /// Hits taken from each retriever.
     pub(crate) candidates: usize,
     /// Least fused score.
     pub(crate) min_score: Option<f64>,
+    pub(crate) near_duplicates: NearDuplicates,
+    /// Added to a fused score, scaled to at most 1, where the name of the source has a word of the query.
+    pub(crate) source_boost: f64,
     pub(crate) rerank: bool,
     /// Most pairs that are reranked.
     pub(crate) rerank_limit: usize,
@@ -53,10 +67,12 @@ impl Default for SearchOptions {
     fn default() -> Self {
         Self {
             fusion: Fusion::Weighted,
-            keyword_weight: 0.5,
+            keyword_weight: None,
             rrf_k: 60.0,
-            candidates: 100,
+            candidates: config::candidates(),
             min_score: None,
+            near_duplicates: NearDuplicates::Remove,
+            source_boost: 0.0,
             rerank: false,
             rerank_limit: 20,
             snippet_length: 240,
@@ -70,10 +86,12 @@ impl SearchOptions {
         let default = Self::default();
         Ok(Self {
             fusion: reader.choice("fusion")?.unwrap_or(default.fusion),
-            keyword_weight: reader.number("keyword_weight", 0.0..=1.0)?.unwrap_or(default.keyword_weight),
+            keyword_weight: reader.number("keyword_weight", 0.0..=1.0)?,
             rrf_k: reader.number("rrf_k", 1.0..=10_000.0)?.unwrap_or(default.rrf_k),
             candidates: reader.integer("candidates", 1..=1000)?.map_or(default.candidates, |n| n as usize),
             min_score: reader.number("min_score", 0.0..=1.0)?,
+            near_duplicates: reader.choice("near_duplicates")?.unwrap_or(default.near_duplicates),
+            source_boost: reader.number("source_boost", 0.0..=1.0)?.unwrap_or(default.source_boost),
             rerank: reader.boolean("rerank")?.unwrap_or(default.rerank),
             rerank_limit: reader
                 .integer("rerank_limit", 1..=1000)?

@@ -110,6 +110,11 @@ impl Scope {
         groups
     }
 
+    /// Embedding model and language of each domain.
+    pub(crate) fn languages_by_model(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.domains.iter().map(|d| (d.model.as_str(), d.language.as_str()))
+    }
+
     /// Names of the collections by domain, as the caller would write them.
     pub(crate) fn names(&self) -> HashMap<Id, String> {
         self.domains

@@ -332,6 +332,72 @@ pub(crate) fn show(domains: &[Id], ids: &[Id]) -> Result<HashMap<Id, ShownChunk>
     Ok(rows.into_iter().map(|chunk| (chunk.id, chunk)).collect())
 }
 
+/// What of a document is taken around a chunk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Around {
+    /// Its section.
+    Section,
+    /// So many chunks before and after it.
+    Neighbours(i32),
+}
+
+/// A chunk with what stands around it.
+pub(crate) struct Surroundings {
+    pub(crate) content: String,
+    /// Characters of the document's text before it, and before its end.
+    pub(crate) chars: (i32, i32),
+    /// First and last page.
+    pub(crate) pages: (Option<i32>, Option<i32>),
+    /// As many for each character as the chunk has.
+    pub(crate) tokens: i64,
+}
+
+/// What stands around those of the chunks that the caller may see, by their ids.
+pub(crate) fn surroundings(
+    domains: &[Id],
+    ids: &[Id],
+    around: Around,
+) -> Result<HashMap<Id, Surroundings>> {
+    let (span, neighbours) = match around {
+        Around::Section => (
+            "SELECT s.char_from, s.char_to, s.page_from, s.page_to FROM rag.section s
+             WHERE s.domain_id = c.domain_id AND s.id = c.section_id",
+            0,
+        ),
+        Around::Neighbours(count) => (
+            "SELECT min(n.char_from) AS char_from, max(n.char_to) AS char_to, min(n.page_from) AS page_from,
+                    max(n.page_to) AS page_to
+             FROM rag.chunk n
+             WHERE n.domain_id = c.domain_id AND n.document_id = c.document_id
+               AND n.ordinal BETWEEN c.ordinal - $3 AND c.ordinal + $3",
+            count,
+        ),
+    };
+    let rows = spi::read_snapshot(
+        &format!(
+            "SELECT c.id, substr(d.text, w.char_from + 1, w.char_to - w.char_from), w.char_from, w.char_to, w.page_from,
+                    w.page_to, c.tokens::bigint * (w.char_to - w.char_from) / greatest(c.char_to - c.char_from, 1)
+             FROM unnest($2::uuid[]) h (id)
+             JOIN rag.chunk c ON c.id = h.id
+             JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id, LATERAL ({span}) w
+             WHERE c.domain_id = ANY ($1) AND $3 IS NOT NULL"
+        ),
+        vec![uuids(domains.iter().copied()).into(), uuids(ids.iter().copied()).into(), neighbours.into()],
+        |row| {
+            Ok((
+                id(row.require(1)?),
+                Surroundings {
+                    content: row.require(2)?,
+                    chars: (row.require(3)?, row.require(4)?),
+                    pages: (row.get(5), row.get(6)),
+                    tokens: row.require(7)?,
+                },
+            ))
+        },
+    )?;
+    Ok(rows.into_iter().collect())
+}
+
 /// The text of a section, at most `max_chars` characters around a chunk of it, and the characters of the
 /// document's text before it.
 pub(crate) fn section_text(chunk: &ShownChunk, max_chars: i32) -> Result<Option<(String, i32)>> {

@@ -19,9 +19,9 @@ use unicode_normalization::char::is_combining_mark;
 use crate::Language;
 use crate::normal_form::{fold_accents, push_normalised};
 
-/// The version of the terms that text gives. A segment of another version still opens and can be searched,
+/// The version of the terms that an entry gives. A segment of another version still opens and can be searched,
 /// but should be built again: its terms may differ from those of a query.
-pub const ANALYSER_VERSION: u32 = 1;
+pub const ANALYSER_VERSION: u32 = 2;
 
 /// Longer terms (in bytes of UTF-8) are dropped; their position stays taken.
 pub(crate) const MAX_TERM_BYTES: usize = 255;

@@ -9,14 +9,14 @@
 //! | 4, 4 | format version, analyser version |
 //! | 2, 2 | language code, number of sections |
 //! | 4 | entries |
-//! | 8, 8 | terms in all bodies, terms in all titles |
+//! | 8, 8 | terms in all texts, terms in titles that are kept apart |
 //! | 8 | length of the blob |
 //! | 4, 4 | CRC-32 of everything after the header, 0 |
 //! | 24 each | section table: kind (4), 0 (4), offset (8), length (8) |
 //! | 4, 4 | CRC-32 of the header so far, 0 |
 //!
 //! Sections lie in the order of the table without gaps: the ids (16 bytes each, most significant first), the
-//! lengths of body and title in terms (4 + 4 bytes per entry), and tantivy's files as tantivy wrote them.
+//! lengths of both fields in terms (4 + 4 bytes per entry), and tantivy's files as tantivy wrote them.
 
 use std::ops::Range;
 
@@ -65,7 +65,7 @@ pub(crate) struct Header {
     pub(crate) analyser_version: u32,
     pub(crate) language: Language,
     pub(crate) entries: u32,
-    /// Terms in all bodies, and in all titles.
+    /// Terms of each field in all entries.
     pub(crate) tokens: [u64; 2],
     /// CRC-32 of everything after the header.
     pub(crate) checksum: u32,
@@ -141,7 +141,7 @@ pub(crate) struct Contents {
     pub(crate) analyser_version: u32,
     pub(crate) language: Language,
     pub(crate) ids: Vec<u128>,
-    /// Length of body and title in terms, one pair per entry.
+    /// Lengths of the fields in terms, one pair per entry.
     pub(crate) lengths: Vec<[u32; 2]>,
 }
 

@@ -4,7 +4,7 @@ use tantivy::postings::BlockSegmentPostings;
 
 use crate::Error;
 use crate::disjunction::{Bits, Scratch, WINDOW, close, open};
-use crate::index::{BODY, TITLE};
+use crate::index::{TEXT, TITLE};
 use crate::phrase::occurrences;
 use crate::plan::Plan;
 use crate::query::Operand;
@@ -128,7 +128,7 @@ fn clauses<'a>(plan: &'a Plan<'_>, segment: usize, scratch: &mut Scratch) -> Res
         }
     }
     for (phrase, wanted) in plan.query.phrases.iter().enumerate() {
-        for field in [BODY, TITLE] {
+        for field in [TEXT, TITLE] {
             let occurrences = occurrences(plan, segment, phrase, field)?;
             if !occurrences.is_empty() {
                 let weight = (wanted.count > 0).then(|| plan.phrase_weight(phrase, field));

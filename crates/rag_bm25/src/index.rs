@@ -19,12 +19,15 @@ use crate::bundle::{Header, Section};
 use crate::directory::{Files, MemoryDirectory};
 use crate::{Error, Language};
 
-/// Body and title, in the order in which scores and lengths are kept.
+/// The fields of a segment, in the order in which scores and lengths are kept.
 pub(crate) const FIELDS: usize = 2;
-pub(crate) const BODY: usize = 0;
+/// An entry's title and body, as one text of one length.
+pub(crate) const TEXT: usize = 0;
+/// Titles apart, as version 1 of the analyser left them: such segments are found in until they are built again. Empty
+/// in others.
 pub(crate) const TITLE: usize = 1;
 
-const FIELD_NAMES: [&str; FIELDS] = ["body", "title"];
+const FIELD_NAMES: [&str; FIELDS] = ["text", "title"];
 
 /// Tantivy's files in a blob.
 pub(crate) const FILES: [(Section, SegmentComponent); 6] = [
@@ -57,14 +60,14 @@ pub(crate) fn settings() -> IndexSettings {
     IndexSettings { docstore_compress_dedicated_thread: false, ..IndexSettings::default() }
 }
 
-/// How many terms the last text of each field gave.
+/// How many terms each field of an entry has got so far.
 #[derive(Clone, Default)]
 pub(crate) struct TermCounts([Arc<AtomicU32>; FIELDS]);
 
 impl TermCounts {
     /// Gives the counts and sets them to 0, which is what a field without text leaves.
     pub(crate) fn take(&self) -> [u32; FIELDS] {
-        [BODY, TITLE].map(|field| self.0[field].swap(0, Ordering::Relaxed))
+        [TEXT, TITLE].map(|field| self.0[field].swap(0, Ordering::Relaxed))
     }
 }
 
@@ -107,7 +110,7 @@ impl Tokenizer for CountingTokenizer {
             token.position = term.position as usize;
             length += 1;
         });
-        self.count.store(length as u32, Ordering::Relaxed);
+        self.count.fetch_add(length as u32, Ordering::Relaxed);
         Replay { tokens: &mut self.tokens[..length], next: 0 }
     }
 }

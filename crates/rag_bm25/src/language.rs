@@ -105,6 +105,11 @@ impl Language {
         TABLE[self as usize].1
     }
 
+    /// Its ISO 639-1 code, such as `de`; none of [`Language::Simple`].
+    pub fn iso_code(self) -> Option<&'static str> {
+        Some(TABLE[self as usize].2).filter(|code| !code.is_empty())
+    }
+
     /// All languages, in the order of their codes.
     pub fn all() -> &'static [Language] {
         &ALL

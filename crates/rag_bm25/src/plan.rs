@@ -2,7 +2,7 @@
 
 use tantivy::postings::TermInfo;
 
-use crate::index::{BODY, FIELDS, TITLE};
+use crate::index::{FIELDS, TEXT, TITLE};
 use crate::interrupt::{GoesOn, check};
 use crate::statistics::statistics;
 use crate::weight::{Norms, Weight};
@@ -43,7 +43,10 @@ impl<'a> Plan<'a> {
             }
             starts.push(found.len());
             for (term, wanted) in query.terms.iter().enumerate() {
-                for field in [BODY, TITLE] {
+                for field in [TEXT, TITLE] {
+                    if segment.tokens()[field] == 0 {
+                        continue;
+                    }
                     if let Some(info) = segment.field(field).index.terms().get(&wanted.text)? {
                         frequencies[term][field] += u64::from(info.doc_freq);
                         found.push(Found { term, field, info });

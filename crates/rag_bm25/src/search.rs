@@ -14,7 +14,7 @@ use crate::{Error, Query, Segment};
 pub struct Hit {
     /// The entry's id.
     pub id: u128,
-    /// BM25 of the body plus half of BM25 of the title; above 0, without an upper limit.
+    /// BM25 of title and body as one text; above 0, without an upper limit.
     pub score: f32,
 }
 

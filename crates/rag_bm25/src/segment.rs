@@ -10,7 +10,7 @@ use tantivy::fieldnorm::FieldNormReader;
 use tantivy::index::InvertedIndexReader;
 
 use crate::bundle::{Header, ID_BYTES, LENGTHS_BYTES, Section};
-use crate::index::{self, BODY, FIELDS, Mounted, TITLE};
+use crate::index::{self, FIELDS, Mounted, TEXT, TITLE};
 use crate::weight::BlockBounds;
 use crate::{Error, Language};
 
@@ -70,7 +70,7 @@ impl Segment {
             let bounds = BlockBounds::new(index.total_num_tokens(), header.entries);
             Ok(FieldReader { index, norms, bounds })
         };
-        let fields = [open(BODY)?, open(TITLE)?];
+        let fields = [open(TEXT)?, open(TITLE)?];
         Ok(Segment { inner: Arc::new(Inner { bytes, header, fields }) })
     }
 
@@ -118,7 +118,7 @@ impl Segment {
         u128::from_be_bytes(self.row(Section::Ids, entry))
     }
 
-    /// The length of an entry's body and title, in terms.
+    /// The length of an entry's fields, in terms.
     pub(crate) fn lengths(&self, entry: u32) -> [u32; FIELDS] {
         let row: [u8; LENGTHS_BYTES] = self.row(Section::Lengths, entry);
         let number = |at: usize| u32::from_le_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]]);
@@ -133,7 +133,7 @@ impl Segment {
         row
     }
 
-    /// Terms in all bodies, and in all titles.
+    /// Terms of each field in all entries.
     pub(crate) fn tokens(&self) -> [u64; FIELDS] {
         self.inner.header.tokens
     }

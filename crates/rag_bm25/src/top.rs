@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn an_entry_as_good_as_the_worst_is_not_below_the_threshold() {
-        let statistics = Statistics { documents: 1000, title_tokens: 5_000, body_tokens: 77_000 };
+        let statistics = Statistics { documents: 1000, title_tokens: 5_000, text_tokens: 77_000 };
         let norms = Norms::new(&statistics);
         for frequency in 1..500 {
             let weight = norms.weight(0, norms.inverse_frequency(frequency), 1);

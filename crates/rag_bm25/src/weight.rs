@@ -1,6 +1,6 @@
 //! BM25 in fixed point.
 //!
-//! The formula is tantivy's (k1 1.2, b 0.75, lengths quantised to one byte per entry). A term's share of a
+//! The formula is tantivy's (lengths quantised to one byte per entry) with another `k1`. A term's share of a
 //! score is computed in `f32` and then counted in units of 2⁻³², so that a sum does not depend on the order
 //! of its parts: that order differs with the split into segments and with what a search skips.
 
@@ -8,16 +8,20 @@ use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::BlockSegmentPostings;
 use tantivy::query::Bm25Weight;
 
-use crate::index::{BODY, FIELDS, TITLE};
+use crate::index::{FIELDS, TEXT, TITLE};
 use crate::statistics::Statistics;
 
-const K1: f32 = 1.2;
+/// How slowly further occurrences stop to count.
+const K1: f32 = 1.6;
+/// How much a length counts. That of tantivy, without which its bounds of blocks would not hold.
 const B: f32 = 0.75;
+/// Tantivy's own `k1`, by which it chooses the bounds of blocks.
+const TANTIVY_K1: f32 = 1.2;
 
 /// What each field's score counts.
 const FIELD_WEIGHTS: [f32; FIELDS] = {
     let mut weights = [0.0; FIELDS];
-    weights[BODY] = 1.0;
+    weights[TEXT] = 1.0;
     weights[TITLE] = 0.5;
     weights
 };
@@ -70,7 +74,7 @@ impl Norms {
                 K1 * (1.0 - B + B * length / averages[field])
             })
         };
-        Norms { averages, tables: [table(BODY), table(TITLE)], documents: statistics.documents }
+        Norms { averages, tables: [table(TEXT), table(TITLE)], documents: statistics.documents }
     }
 
     /// What the presence of a term weighs that `frequency` entries have in a field. A segment whose
@@ -115,12 +119,12 @@ impl Weight<'_> {
     }
 }
 
-/// The bounds that tantivy keeps for each block of postings, made valid for another average length.
+/// The bounds that tantivy keeps for each block of postings, made valid for another average length and another `k1`.
 ///
 /// A block names the entry that scores best under the average length of its own segment. Under another
 /// average, another entry may score better, but not without limit: lengthening the average by `r` divides an
 /// entry's norm by `r` at most, so a saturation `s` becomes `rs / (1 − s + rs)` at most; shortening it only
-/// lowers saturations.
+/// lowers saturations. Another `k1` multiplies all norms alike, so the same entry scores best.
 pub(crate) struct BlockBounds {
     average: f32,
     /// Absent where no block can be full, which saves 1 KB per field in tiny segments.
@@ -149,12 +153,8 @@ impl BlockBounds {
         let Some(unit) = &self.unit else { return weight.bound() };
         // An entry of length 0 with endless occurrences has saturation 1: what is left is the unit's factor.
         let saturation = postings.block_max_score(norms, unit) / unit.score(0, u32::MAX);
-        let ratio = average / self.average;
-        let stretched = if ratio > 1.0 {
-            ratio * saturation / (1.0 - saturation + ratio * saturation)
-        } else {
-            saturation
-        };
+        let ratio = (average / self.average).max(1.0) * (TANTIVY_K1 / K1);
+        let stretched = ratio * saturation / (1.0 - saturation + ratio * saturation);
         // Also catches what is not a number.
         if stretched < 1.0 { weight.bound_of(stretched) } else { weight.bound() }
     }

@@ -57,26 +57,24 @@ fn words_codes_phrases_and_conditions_find_their_entries() {
 }
 
 #[test]
-fn scores_are_bm25_of_the_body_plus_half_of_the_title() {
+fn scores_are_bm25_of_the_title_three_times_and_the_body() {
     let texts =
         [("red fox", "red red blue"), ("", "blue green green grey"), ("red", "grey"), ("fox", "red fox den")];
     let segments = [segment(Language::Simple, &texts, 0)];
     let tokens = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let fields: [Vec<Vec<String>>; 2] =
-        [texts.iter().map(|t| tokens(t.1)).collect(), texts.iter().map(|t| tokens(t.0)).collect()];
+    let documents: Vec<Vec<String>> =
+        texts.iter().map(|(title, body)| tokens(&format!("{title} {title} {title} {body}"))).collect();
+    let average = documents.iter().map(Vec::len).sum::<usize>() as f64 / 4.0;
     for query in ["red", "red blue", "fox den green", "red red"] {
         let mut expected: HashMap<u128, f64> = HashMap::new();
         for word in tokens(query) {
-            for (documents, weight) in fields.iter().zip([1.0, 0.5]) {
-                let average = documents.iter().map(Vec::len).sum::<usize>() as f64 / 4.0;
-                let has = documents.iter().filter(|d| d.contains(&word)).count() as f64;
-                let rarity = (1.0 + (4.0 - has + 0.5) / (has + 0.5)).ln();
-                for (document, id) in documents.iter().zip(0..) {
-                    let tf = document.iter().filter(|token| **token == word).count() as f64;
-                    let norm = 1.2 * (0.25 + 0.75 * document.len() as f64 / average);
-                    if tf > 0.0 {
-                        *expected.entry(id).or_default() += weight * rarity * 2.2 * tf / (tf + norm);
-                    }
+            let has = documents.iter().filter(|d| d.contains(&word)).count() as f64;
+            let rarity = (1.0 + (4.0 - has + 0.5) / (has + 0.5)).ln();
+            for (document, id) in documents.iter().zip(0..) {
+                let tf = document.iter().filter(|token| **token == word).count() as f64;
+                let norm = 1.6 * (0.25 + 0.75 * document.len() as f64 / average);
+                if tf > 0.0 {
+                    *expected.entry(id).or_default() += rarity * 2.6 * tf / (tf + norm);
                 }
             }
         }
@@ -86,6 +84,23 @@ fn scores_are_bm25_of_the_body_plus_half_of_the_title() {
         for hit in hits {
             assert!((f64::from(hit.score) - expected[&hit.id]).abs() < 1e-5, "{query}: {hit:?} {expected:?}");
         }
+    }
+}
+
+/// Version 1 of the analyser kept titles apart.
+#[test]
+fn segments_of_the_first_analyser_are_found_in() {
+    let old = Segment::open(include_bytes!("data/analyser-1.segment").as_slice()).unwrap();
+    assert_eq!(old.analyser_version(), 1);
+    for segments in [vec![old.clone()], vec![segment(Language::English, &TEXTS, 10), old]] {
+        let old_ones = |query: &str| -> Vec<u128> {
+            let mut ids: Vec<u128> = found(&segments, query).into_iter().filter(|id| *id < 10).collect();
+            ids.sort_unstable();
+            ids
+        };
+        assert_eq!(old_ones("backup"), [0, 2]);
+        assert_eq!(old_ones("pumps +blocked"), [1]);
+        assert_eq!(old_ones("+backup -database"), [2]);
     }
 }
 
@@ -109,7 +124,7 @@ fn a_segment_tells_what_it_holds() {
     assert_eq!(segment.analyser_version(), ANALYSER_VERSION);
     assert_eq!(segment.ids().collect::<Vec<_>>(), [u128::MAX - 1, u128::MAX]);
     let statistics = statistics(&[segment.clone(), segment]);
-    assert_eq!((statistics.documents, statistics.title_tokens, statistics.body_tokens), (4, 2, 2));
+    assert_eq!((statistics.documents, statistics.title_tokens, statistics.text_tokens), (4, 0, 8));
 }
 
 #[test]

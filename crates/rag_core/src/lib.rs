@@ -19,7 +19,9 @@ pub mod filter;
 pub mod metadata;
 
 pub mod answer;
+pub mod balance;
 pub mod fuse;
+pub mod near_duplicate;
 pub mod top_up;
 
 pub mod hash;

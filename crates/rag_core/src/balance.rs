@@ -1,0 +1,108 @@
+//! How much each of two retrievers is to be believed for one query, told by their lists.
+//!
+//! No retriever is the better one for all collections: a model says little of a language that it does not know, and words
+//! say little where questions and documents share few. What tells them apart without judgements is how their scores fall
+//! from the first hit on: a retriever that knows sets its first hits apart. Where both find the same, it does not matter.
+
+use crate::fuse::Ranked;
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
+
+/// Hits at the head of each list that are looked at.
+const HEAD: usize = 10;
+
+/// Share of the keyword retriever where nothing speaks for either, measured: see docs/measured.md.
+const EVEN: f32 = 0.55;
+
+/// Share of hits that both heads have from which on the lists agree.
+const AGREED: f32 = 0.5;
+
+/// What two lists say of themselves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Balance {
+    /// Share of the keyword retriever, from 0 to 1.
+    pub keyword_weight: f32,
+    /// Share of the first ten hits that both lists have.
+    pub agreement: f32,
+    /// How far the first hit of the keyword retriever stands above its tenth, as a share of the list's range.
+    pub keyword_peak: f32,
+    /// The same of the vector retriever.
+    pub vector_peak: f32,
+}
+
+/// Weighs two lists, both best first, within bounds of the keyword retriever's share.
+///
+/// The share is `0.55 + d · (p − q) / (p + q)`, where `p` and `q` are the peaks of the lists, and `d` falls from 1 for
+/// lists without a common hit among their first ten to 0 for five common ones.
+pub fn balance(keyword: &[Ranked], vector: &[Ranked], bounds: RangeInclusive<f32>) -> Balance {
+    let (keyword_peak, vector_peak) = (peak(keyword), peak(vector));
+    let first: HashSet<u128> = keyword.iter().take(HEAD).map(|hit| hit.id).collect();
+    let common = vector.iter().take(HEAD).filter(|hit| first.contains(&hit.id)).count();
+    let agreement = common as f32 / HEAD as f32;
+    let sum = keyword_peak + vector_peak;
+    let lead = if sum > 0.0 { (keyword_peak - vector_peak) / sum } else { 0.0 };
+    let disagreement = 1.0 - (agreement / AGREED).min(1.0);
+    let keyword_weight = (EVEN + disagreement * lead).clamp(*bounds.start(), *bounds.end());
+    Balance { keyword_weight, agreement, keyword_peak, vector_peak }
+}
+
+/// From 0 for a list that is flat at its head to 1 for one that is flat behind its first hit.
+fn peak(hits: &[Ranked]) -> f32 {
+    let [first, .., last] = hits else { return hits.len() as f32 };
+    let range = first.score - last.score;
+    let head = first.score - hits[(HEAD - 1).min(hits.len() - 1)].score;
+    if range > 0.0 && head.is_finite() && range.is_finite() { (head / range).clamp(0.0, 1.0) } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A hundred hits from `first` on, whose scores fall by `head` over the first ten, and by 1 in all.
+    fn list(first: u128, head: f32) -> Vec<Ranked> {
+        let score = |at: usize| match at {
+            0..10 => 1.0 - head * at as f32 / 9.0,
+            _ => (1.0 - head) * (99 - at) as f32 / 90.0,
+        };
+        (0..100).map(|at| Ranked { id: first + at as u128, score: score(at) }).collect()
+    }
+
+    #[test]
+    fn lists_that_agree_weigh_the_same_whatever_their_shape() {
+        let found = balance(&list(5, 0.9), &list(0, 0.1), 0.0..=1.0);
+        assert_eq!((found.agreement, found.keyword_weight), (0.5, EVEN));
+    }
+
+    #[test]
+    fn where_they_disagree_the_one_that_is_surer_weighs_more() {
+        let weight = |keyword: f32, vector: f32| {
+            balance(&list(0, keyword), &list(500, vector), 0.25..=0.8).keyword_weight
+        };
+        assert_eq!(weight(0.5, 0.5), EVEN);
+        assert_eq!(weight(0.9, 0.2), 0.8);
+        assert!(weight(0.6, 0.5) > EVEN && weight(0.5, 0.6) < EVEN);
+        assert_eq!(weight(0.1, 0.9), 0.25);
+    }
+
+    #[test]
+    fn a_single_hit_is_sure_and_no_hit_says_nothing() {
+        let one = [Ranked { id: 9_000, score: 3.0 }];
+        assert!(balance(&one, &list(0, 0.4), 0.25..=0.8).keyword_weight > EVEN);
+        assert_eq!(balance(&[], &[], 0.25..=0.8).keyword_weight, EVEN);
+        assert_eq!(peak(&[Ranked { id: 1, score: 2.0 }, Ranked { id: 2, score: 2.0 }]), 0.0);
+    }
+
+    proptest! {
+        #[test]
+        fn the_share_keeps_to_its_bounds(
+            keyword in proptest::collection::vec((0u128..30, any::<f32>()), 0..30),
+            vector in proptest::collection::vec((0u128..30, any::<f32>()), 0..30),
+        ) {
+            let [keyword, vector] = [keyword, vector]
+                .map(|hits| hits.into_iter().map(|(id, score)| Ranked { id, score }).collect::<Vec<_>>());
+            let share = balance(&keyword, &vector, 0.25..=0.8).keyword_weight;
+            prop_assert!((0.25..=0.8).contains(&share), "{}", share);
+        }
+    }
+}

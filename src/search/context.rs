@@ -1,0 +1,104 @@
+//! Small to big: chunks are found, and what stands around them is returned.
+
+use super::SearchHit;
+use super::diagnostics::Stages;
+use super::options::MAX_K;
+use super::scope::Scope;
+use crate::error::Result;
+use crate::storage::Id;
+use crate::storage::chunk::{self, Around, Surroundings};
+use rag_core::choices;
+use rag_core::option::{Choice, OptionReader};
+
+choices! {
+    /// What is returned of a chunk that was found.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Context {
+        Chunk = "chunk",
+        /// The section that it is a part of.
+        Section = "section",
+        /// The chunk with its neighbours in the document.
+        Window = "window",
+    }
+}
+
+/// Chunks that are found for each parent that is wanted: several may have the same one.
+const CHILDREN: usize = 4;
+
+/// How much around chunks is returned.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ContextOptions {
+    context: Context,
+    /// Neighbours on either side.
+    window: i32,
+    /// Most tokens of all rows together; the first row is returned whatever it has.
+    tokens: Option<i64>,
+}
+
+impl ContextOptions {
+    /// Takes its options out of a reader, which may hold others.
+    pub(crate) fn read(reader: &mut OptionReader<'_>) -> Result<Self> {
+        Ok(Self {
+            context: reader.choice("context")?.unwrap_or(Context::Chunk),
+            window: reader.integer("context_window", 1..=20)?.map_or(1, |n| n as i32),
+            tokens: reader.integer("context_tokens", 1..=10_000_000)?,
+        })
+    }
+
+    /// How many chunks to find for `k` rows.
+    pub(crate) fn children(&self, k: usize) -> usize {
+        match self.context {
+            Context::Chunk => k,
+            Context::Section | Context::Window => (k * CHILDREN).min(MAX_K as usize),
+        }
+    }
+
+    /// Puts parents in the place of chunks, each once, in the order of their best chunks: at most `k`, and as many as the
+    /// budget of tokens has room for. A chunk that stands within a parent before it adds none.
+    pub(crate) fn widen(
+        &self,
+        scope: &Scope,
+        hits: Vec<SearchHit>,
+        k: usize,
+        stages: &mut Stages,
+    ) -> Result<Vec<SearchHit>> {
+        let around = match self.context {
+            Context::Chunk if self.tokens.is_none() => return Ok(hits),
+            Context::Chunk => Around::Neighbours(0),
+            Context::Section => Around::Section,
+            Context::Window => Around::Neighbours(self.window),
+        };
+        let watch = stages.start("context");
+        let found = hits.len();
+        let ids: Vec<Id> = hits.iter().map(|hit| hit.chunk.id).collect();
+        let mut surroundings = chunk::surroundings(&scope.ids(), &ids, around)?;
+        let mut parents: Vec<SearchHit> = Vec::with_capacity(k.min(found));
+        let mut tokens = 0;
+        for mut hit in hits {
+            let contains = |parent: &SearchHit| {
+                let (whole, part) = (&parent.chunk, &hit.chunk);
+                whole.document == part.document
+                    && whole.char_from <= part.char_from
+                    && part.char_to <= whole.char_to
+            };
+            if parents.len() == k || parents.iter().any(contains) {
+                continue;
+            }
+            let Some(Surroundings { content, chars, pages, tokens: more }) =
+                surroundings.remove(&hit.chunk.id)
+            else {
+                continue;
+            };
+            tokens += more;
+            if self.tokens.is_some_and(|most| tokens > most) && !parents.is_empty() {
+                break;
+            }
+            let chunk = &mut hit.chunk;
+            (chunk.content, chunk.char_from, chunk.char_to) = (content, chars.0, chars.1);
+            (chunk.page_from, chunk.page_to) = pages;
+            parents.push(hit);
+        }
+        stages.done_as(watch, found, parents.len(), self.context.name());
+        Ok(parents)
+    }
+}
