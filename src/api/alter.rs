@@ -1,7 +1,7 @@
 //! Changing a collection that has documents.
 
 use super::{call, options_of, required};
-use crate::collection::create::check_model;
+use crate::collection::create::{check_model, warn_of_foreign};
 use crate::collection::name::candidates;
 use crate::collection::rights::own_collection;
 use crate::error::Result;
@@ -24,6 +24,7 @@ fn rag_alter_collection(
         let chosen = own_collection(&visible, name)?;
         if let Some(model) = model {
             check_model(Some(model))?;
+            warn_of_foreign(Some(model), &chosen.language);
             elevation::elevated(|| match model == chosen.model {
                 true => model_change::withdraw(chosen.id),
                 false => model_change::request(chosen.id, model),

@@ -2,7 +2,7 @@
 
 use super::{call, options_of, required};
 use crate::attach::{self, AttachRequest, Visibility};
-use crate::collection::create::{check_language, check_model};
+use crate::collection::create::{check_language, check_model, warn_of_foreign};
 use crate::collection::name::checked_name;
 use crate::error::Error;
 use crate::pg::transition::Statement;
@@ -47,6 +47,7 @@ fn rag_attach(
         reader.finish()?;
         check_language(request.language)?;
         check_model(request.model)?;
+        warn_of_foreign(request.model, request.language);
         let collection = attach::attach(source, &request)?;
         shared::request_work_at_commit();
         Ok(uuid(collection))

@@ -5,10 +5,10 @@ use crate::config;
 use crate::engine;
 use crate::error::{Error, Result, excerpt};
 use crate::ingest::process::collection_chunking;
-use crate::pg::{elevation, principal, random};
+use crate::pg::{ErrorReport, elevation, principal, random};
 use crate::storage::Id;
 use crate::storage::collection::{self, Collection};
-use pgrx::PgSqlErrorCode;
+use pgrx::{PgLogLevel, PgSqlErrorCode};
 use rag_wire::ModelKind;
 
 /// Makes a collection of the caller's, with the domain of its owner, and returns its id.
@@ -25,6 +25,7 @@ pub(crate) fn create(
     check_language(language)?;
     collection_chunking(&options)?;
     check_model(model)?;
+    warn_of_foreign(model, language);
     let owner = principal::current_owner()?;
     let new = new_collection(name, &owner, model, language, shared, options)?;
     let collection_id = (name != DEFAULT_COLLECTION).then(|| new.id.to_be_bytes());
@@ -73,6 +74,24 @@ pub(crate) fn check_language(language: &str) -> Result<()> {
     let known: Vec<&str> = rag_bm25::Language::all().iter().map(|l| l.name()).collect();
     Err(Error::invalid(format!("unknown language \"{}\"", excerpt(language)))
         .hint(format!("Known languages: {}.", known.join(", "))))
+}
+
+/// Says so where a model was not made for a language: as far as the model says what it was made for.
+pub(crate) fn warn_of_foreign(model: Option<&str>, language: &str) {
+    let model = model.map_or_else(config::embedding_model, str::to_owned);
+    if engine::is_foreign(&model, language) {
+        let warning = Error::new(
+            PgSqlErrorCode::ERRCODE_WARNING,
+            format!(
+                "rag_ext: model \"{}\" does not know the collection's language, {}",
+                excerpt(&model),
+                excerpt(language)
+            ),
+        )
+        .detail("Its vectors say little, so hybrid searches rely on words.")
+        .hint("The column languages of rag.model tells which model knows it.");
+        ErrorReport::from(warning).report(PgLogLevel::WARNING);
+    }
 }
 
 /// 42704 for a model that the engine does not have. While the engine is down any name is taken: documents then

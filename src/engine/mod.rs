@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::pg::shared::{self, EnginePhase, EngineState};
 use crate::pg::{interrupts, server};
 use connection::{Connection, Lost};
+use rag_bm25::Language;
 use rag_core::document::{ParsedDocument, PreparedDocument};
 use rag_wire::{
     Call, Chat, Completion, Content, Embeddings, EngineStatus, Lane, ModelInfo, Prepare, Reply, Request,
@@ -132,6 +133,13 @@ pub(crate) fn languages_of(model: &str) -> Vec<String> {
         }));
         by_model.get(model).cloned().unwrap_or_default()
     })
+}
+
+/// Whether a model that says which languages it was made for does not name a collection's.
+pub(crate) fn is_foreign(model: &str, language: &str) -> bool {
+    let known = languages_of(model);
+    let code = Language::from_name(language).and_then(Language::iso_code);
+    !known.is_empty() && code.is_some_and(|code| known.iter().all(|known| known != code))
 }
 
 /// The engine's health, load and counters.

@@ -8,7 +8,6 @@ use crate::engine;
 use crate::error::Result;
 use crate::pg::server;
 use crate::storage::{collection, metadata};
-use rag_bm25::Language;
 use rag_core::filter::Filter;
 use rag_core::metadata::language::foreign_language;
 
@@ -46,22 +45,11 @@ pub(super) fn nothing_to_search(scope: &Scope, stages: &mut Stages) -> Result<()
 
 /// Whether no model of the scope was made for the language: of the query, as it can be told, or of its collections.
 pub(super) fn is_foreign(scope: &Scope, query: &str) -> bool {
-    let models: Vec<(&str, Vec<String>)> =
-        scope.by_model().into_iter().map(|(model, _)| (model, engine::languages_of(model))).collect();
-    let is_of_query = models.iter().all(|(_, known)| foreign_language(query, known).is_some());
-    let is_of_collections = || {
-        scope.languages_by_model().all(|(model, language)| {
-            let known = models.iter().find(|(name, _)| *name == model).map(|(_, known)| known.as_slice());
-            is_unknown_language(language, known.unwrap_or_default())
-        })
-    };
-    !models.is_empty() && (is_of_query || is_of_collections())
-}
-
-/// Whether a model that says which languages it knows does not know a collection's.
-pub(crate) fn is_unknown_language(name: &str, known: &[String]) -> bool {
-    let code = Language::from_name(name).and_then(Language::iso_code);
-    !known.is_empty() && code.is_some_and(|code| known.iter().all(|known| known != code))
+    let models = scope.by_model();
+    let is_of_query = |model: &str| foreign_language(query, &engine::languages_of(model)).is_some();
+    let is_of_collections =
+        || scope.languages_by_model().all(|(model, language)| engine::is_foreign(model, language));
+    !models.is_empty() && (models.iter().all(|(model, _)| is_of_query(model)) || is_of_collections())
 }
 
 /// What to say of a query in a language that a model of the scope was not made for.

@@ -5,7 +5,7 @@ use super::diagnostics::Stages;
 use super::options::{Fusion, SearchOptions};
 use super::scope::Scope;
 use rag_core::balance::balance;
-use rag_core::fuse::{self, Ranked, WeightedList};
+use rag_core::fuse::{self, Ranked};
 use std::ops::RangeInclusive;
 
 /// What the keyword retriever's share may be where the model knows the language, or nothing is known of it.
@@ -42,10 +42,6 @@ pub(super) fn fuse(
     fused
 }
 
-/// BM25 is never below 0; what an unrelated cosine is depends on the model, so there the worst of the list stands for it.
 fn weighted(keyword: &[Ranked], vector: &[Ranked], share: f32) -> Vec<Ranked> {
-    fuse::weighted_min_max(&[
-        WeightedList { hits: keyword, weight: share, least: Some(0.0) },
-        WeightedList { hits: vector, weight: 1.0 - share, least: None },
-    ])
+    fuse::weighted_min_max(&[(keyword, share), (vector, 1.0 - share)])
 }

@@ -353,11 +353,7 @@ pub(crate) struct Surroundings {
 }
 
 /// What stands around those of the chunks that the caller may see, by their ids.
-pub(crate) fn surroundings(
-    domains: &[Id],
-    ids: &[Id],
-    around: Around,
-) -> Result<HashMap<Id, Surroundings>> {
+pub(crate) fn surroundings(domains: &[Id], ids: &[Id], around: Around) -> Result<HashMap<Id, Surroundings>> {
     let (span, neighbours) = match around {
         Around::Section => (
             "SELECT s.char_from, s.char_to, s.page_from, s.page_to FROM rag.section s

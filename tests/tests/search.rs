@@ -8,6 +8,8 @@ mod advice;
 mod calling;
 #[path = "search/ranking.rs"]
 mod ranking;
+#[path = "search/refining.rs"]
+mod refining;
 #[path = "search/reranking.rs"]
 mod reranking;
 

@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 const HEAD: usize = 10;
 
 /// Share of the keyword retriever where nothing speaks for either, measured: see docs/measured.md.
-const EVEN: f32 = 0.55;
+const EVEN: f32 = 0.5;
 
 /// Share of hits that both heads have from which on the lists agree.
 const AGREED: f32 = 0.5;
@@ -22,7 +22,7 @@ const AGREED: f32 = 0.5;
 pub struct Balance {
     /// Share of the keyword retriever, from 0 to 1.
     pub keyword_weight: f32,
-    /// Share of the first ten hits that both lists have.
+    /// Share of the first ten hits that both lists have; of fewer where a list is shorter.
     pub agreement: f32,
     /// How far the first hit of the keyword retriever stands above its tenth, as a share of the list's range.
     pub keyword_peak: f32,
@@ -32,13 +32,14 @@ pub struct Balance {
 
 /// Weighs two lists, both best first, within bounds of the keyword retriever's share.
 ///
-/// The share is `0.55 + d · (p − q) / (p + q)`, where `p` and `q` are the peaks of the lists, and `d` falls from 1 for
-/// lists without a common hit among their first ten to 0 for five common ones.
+/// The share is `0.5 + d · (p − q) / (p + q)`, where `p` and `q` are the peaks of the lists, and `d` falls from 1 for
+/// lists without a common hit among their first ten to 0 where half of these are common.
 pub fn balance(keyword: &[Ranked], vector: &[Ranked], bounds: RangeInclusive<f32>) -> Balance {
     let (keyword_peak, vector_peak) = (peak(keyword), peak(vector));
     let first: HashSet<u128> = keyword.iter().take(HEAD).map(|hit| hit.id).collect();
     let common = vector.iter().take(HEAD).filter(|hit| first.contains(&hit.id)).count();
-    let agreement = common as f32 / HEAD as f32;
+    let most = keyword.len().min(vector.len()).clamp(1, HEAD);
+    let agreement = common as f32 / most as f32;
     let sum = keyword_peak + vector_peak;
     let lead = if sum > 0.0 { (keyword_peak - vector_peak) / sum } else { 0.0 };
     let disagreement = 1.0 - (agreement / AGREED).min(1.0);

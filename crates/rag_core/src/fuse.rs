@@ -40,42 +40,29 @@ pub fn rrf(lists: &[(&[Ranked], f32)], k: f32) -> Vec<Ranked> {
 /// The constant of [`rrf`] in its paper.
 pub const RRF_K: f32 = 60.0;
 
-/// A list for [`weighted_min_max`].
-#[derive(Debug, Clone, Copy)]
-pub struct WeightedList<'a> {
-    /// In any order.
-    pub hits: &'a [Ranked],
-    /// What the list's best hit gets.
-    pub weight: f32,
-    /// The least score that its scorer gives, if there is one, such as 0 of BM25: then a list whose scores are all alike
-    /// is not torn apart.
-    pub least: Option<f32>,
-}
-
 /// Merges lists by scores scaled to 0–1 per list (min–max) and added by weight.
 ///
-/// The best hit of a list gets 1, and 0 stands for the scorer's least score, or the worst hit of the list where there is
-/// none; a list of one hit, or of equal scores, gives 1 to all. A hit missing from a list gets 0 from it. Weights are used as they are: if they add up to 1, so do the
+/// The best hit of a list gets 1 and the worst 0; a list of one hit, or of equal scores, gives 1 to all. A
+/// hit missing from a list gets 0 from it. Weights are used as they are: if they add up to 1, so do the
 /// results at most. A score that is NaN or −∞ counts as the list's worst finite one, +∞ as its best; a weight
 /// that is negative or not finite counts as 0. An id that stands in a list twice counts with its better
 /// score. Falling order; equal scores keep the smaller id first.
 ///
 /// Source: Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023 (convex
-/// combination with min–max scaling by theoretical minima).
-pub fn weighted_min_max(lists: &[WeightedList<'_>]) -> Vec<Ranked> {
+/// combination with min–max scaling).
+pub fn weighted_min_max(lists: &[(&[Ranked], f32)]) -> Vec<Ranked> {
     let mut sums = Sums::default();
-    for WeightedList { hits: list, weight, least } in lists {
+    for (list, weight) in lists {
         let weight = usable(*weight);
         let finite = || list.iter().map(|hit| f64::from(hit.score)).filter(|score| score.is_finite());
-        let least = least.map_or(f64::INFINITY, f64::from);
-        let lowest = finite().fold(least, f64::min);
+        let lowest = finite().fold(f64::INFINITY, f64::min);
         let highest = finite().fold(f64::NEG_INFINITY, f64::max);
         let scaled = |score: f64| {
             if score == f64::INFINITY {
                 1.0
             } else if highest <= lowest {
                 // All finite scores are equal, or there are none at all.
-                if score.is_finite() || highest == f64::NEG_INFINITY { 1.0 } else { 0.0 }
+                if score.is_finite() || lowest == f64::INFINITY { 1.0 } else { 0.0 }
             } else if score.is_finite() {
                 (score - lowest) / (highest - lowest)
             } else {
@@ -134,17 +121,6 @@ mod tests {
         hits.iter().map(|&(id, score)| Ranked { id, score }).collect()
     }
 
-    fn of(hits: &[Ranked], weight: f32) -> WeightedList<'_> {
-        WeightedList { hits, weight, least: None }
-    }
-
-    #[test]
-    fn a_known_least_score_is_what_nothing_stands_for() {
-        let hits = list(&[(1, 10.0), (2, 9.0), (3, 5.0)]);
-        let fused = weighted_min_max(&[WeightedList { hits: &hits, weight: 1.0, least: Some(0.0) }]);
-        assert_eq!(fused, list(&[(1, 1.0), (2, 0.9), (3, 0.5)]));
-    }
-
     #[test]
     fn reciprocal_ranks_add_up() {
         let (a, b) = (list(&[(1, 9.0), (2, 8.0)]), list(&[(2, 0.9), (3, 0.1)]));
@@ -162,7 +138,7 @@ mod tests {
     #[test]
     fn min_max_scales_each_list_and_weighs_it() {
         let (a, b) = (list(&[(1, 30.0), (2, 20.0), (3, 10.0)]), list(&[(3, 0.8), (4, 0.6)]));
-        let fused = weighted_min_max(&[of(&a, 0.5), of(&b, 0.5)]);
+        let fused = weighted_min_max(&[(&a, 0.5), (&b, 0.5)]);
         assert_eq!(fused, list(&[(1, 0.5), (3, 0.5), (2, 0.25), (4, 0.0)]));
     }
 
@@ -170,14 +146,14 @@ mod tests {
     fn a_single_hit_and_equal_scores_scale_to_one() {
         for scores in [vec![(1, -3.0)], vec![(1, 2.0), (2, 2.0)], vec![(1, f32::NAN)]] {
             let hits = list(&scores);
-            assert!(weighted_min_max(&[of(&hits, 1.0)]).iter().all(|hit| hit.score == 1.0), "{scores:?}");
+            assert!(weighted_min_max(&[(&hits, 1.0)]).iter().all(|hit| hit.score == 1.0), "{scores:?}");
         }
     }
 
     #[test]
     fn a_score_that_is_no_number_ranks_last_in_its_list() {
         let hits = list(&[(1, f32::NAN), (2, 5.0), (3, 1.0), (4, f32::INFINITY)]);
-        let fused = weighted_min_max(&[of(&hits, 1.0)]);
+        let fused = weighted_min_max(&[(&hits, 1.0)]);
         assert_eq!(fused, list(&[(2, 1.0), (4, 1.0), (1, 0.0), (3, 0.0)]));
     }
 
@@ -185,7 +161,7 @@ mod tests {
     fn a_list_without_weight_keeps_its_hits() {
         let (a, b) = (list(&[(1, 1.0)]), list(&[(2, 1.0)]));
         assert_eq!(rrf(&[(&a, 1.0), (&b, 0.0)], 60.0).len(), 2);
-        assert_eq!(weighted_min_max(&[of(&a, 1.0), of(&b, f32::NAN)]).len(), 2);
+        assert_eq!(weighted_min_max(&[(&a, 1.0), (&b, f32::NAN)]).len(), 2);
     }
 
     fn hits() -> impl Strategy<Value = Vec<Ranked>> {
@@ -197,7 +173,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_id_comes_back_once_in_falling_order(a in hits(), b in hits(), k in -1.0f32..100.0) {
-            for fused in [rrf(&[(&a, 1.0), (&b, 0.5)], k), weighted_min_max(&[of(&a, 0.7), of(&b, 0.3)])] {
+            for fused in [rrf(&[(&a, 1.0), (&b, 0.5)], k), weighted_min_max(&[(&a, 0.7), (&b, 0.3)])] {
                 let mut given: Vec<u128> = a.iter().chain(&b).map(|hit| hit.id).collect();
                 given.sort_unstable();
                 given.dedup();
@@ -216,14 +192,14 @@ mod tests {
         fn the_order_of_the_lists_does_not_matter(a in hits(), b in hits()) {
             prop_assert_eq!(rrf(&[(&a, 1.0), (&b, 1.0)], 60.0), rrf(&[(&b, 1.0), (&a, 1.0)], 60.0));
             prop_assert_eq!(
-                weighted_min_max(&[of(&a, 0.5), of(&b, 0.5)]),
-                weighted_min_max(&[of(&b, 0.5), of(&a, 0.5)])
+                weighted_min_max(&[(&a, 0.5), (&b, 0.5)]),
+                weighted_min_max(&[(&b, 0.5), (&a, 0.5)])
             );
         }
 
         #[test]
         fn min_max_stays_within_the_weights(a in hits(), b in hits()) {
-            let fused = weighted_min_max(&[of(&a, 0.5), of(&b, 0.5)]);
+            let fused = weighted_min_max(&[(&a, 0.5), (&b, 0.5)]);
             prop_assert!(fused.iter().all(|hit| hit.score <= 1.0));
         }
     }

@@ -54,6 +54,12 @@ fn a_language_that_the_model_does_not_know_is_named() {
     let stages = |session: &mut Session, query: &str| {
         session.value(&format!("SELECT details FROM rag_search('{query}', k => 1)"))
     };
+    for (name, language, expected) in [("a", "german", true), ("b", "english", false), ("c", "simple", false)]
+    {
+        let told =
+            said(&mut ann, &format!("SELECT rag_create_collection('{name}', language => '{language}')"));
+        assert_eq!(told.contains("does not know the collection's language, german"), expected, "{told}");
+    }
     let german = stages(&mut ann, "Wie viele Saiten hat die Geige, und womit werden sie gestrichen?");
     assert!(german.contains("language (de)"), "{german}");
     assert!(

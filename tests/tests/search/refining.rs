@@ -1,0 +1,154 @@
+//! What is made of ranked chunks: lists weighed, near-duplicates removed, sources preferred, chunks widened.
+
+use super::corpus;
+use rag_tests::{Database, Session};
+use serde_json::Value;
+
+const BOILER: &str = "Drain the boiler before the first frost, close the valve behind the pump, and leave the tap of the \
+    garden open until spring, so that what is left in the pipe may expand without harm to the brass.";
+
+/// The stage of a name in the diagnostics of a search, which must have found something.
+fn stage(session: &mut Session, search: &str, name: &str) -> Value {
+    let details = session.json(&format!("SELECT details FROM {search} LIMIT 1"));
+    let stages = details["stages"].as_array().unwrap();
+    stages
+        .iter()
+        .find(|stage| stage["stage"] == name)
+        .unwrap_or_else(|| panic!("no {name} in {details}"))
+        .clone()
+}
+
+#[test]
+fn near_duplicates_give_way_to_the_next_ones() {
+    let database = Database::new("near_duplicates");
+    let mut ann = corpus(&database, "ann");
+    for n in 0..130 {
+        // Ends and commas differ, words with digits do not.
+        let text = if n % 2 == 0 { BOILER.to_owned() } else { BOILER.replace("the brass", "any brass") };
+        ann.run(&format!("INSERT INTO rag.document (uri, content) VALUES ('copy{n}', '{text}')"));
+    }
+    ann.run("INSERT INTO rag.document (uri, content) VALUES ('other', 'The boiler of the ship is fired with coal.')");
+    ann.run(&format!("INSERT INTO rag.document (uri, content) VALUES ('code', '{BOILER} See FC-001-234.')"));
+    ann.settle();
+    for mode in ["keyword", "vector", "hybrid"] {
+        let search =
+            |options: &str| format!("rag_search('boiler', k => 4, mode => '{mode}', options => '{options}')");
+        let found = ann.column(&format!("SELECT uri FROM {} ORDER BY rank", search("{}")));
+        // Nothing else has the word.
+        assert_eq!(found.len(), if mode == "keyword" { 3 } else { 4 }, "{mode}: {found:?}");
+        assert_eq!(found.iter().filter(|uri| uri.starts_with("copy")).count(), 1, "{mode}: {found:?}");
+        for uri in ["other", "code"] {
+            assert!(found.iter().any(|found| found == uri), "{mode}: {found:?}");
+        }
+        let removed = stage(&mut ann, &search("{}"), "near_duplicates");
+        assert_eq!(removed["out"], found.len(), "{removed}");
+        assert!(removed["in"].as_u64() > removed["out"].as_u64(), "{removed}");
+        let kept = ann.column(&format!("SELECT uri FROM {}", search(r#"{"near_duplicates": "keep"}"#)));
+        assert!(kept.iter().filter(|uri| uri.starts_with("copy")).count() >= 2, "{mode}: {kept:?}");
+    }
+}
+
+/// What removes a near-duplicate must be the caller's to see.
+#[test]
+fn a_hidden_text_removes_nothing() {
+    let database = Database::new("hidden_duplicates");
+    let (mut ann, mut bob) = (database.user("ann"), database.user("bob"));
+    for session in [&mut ann, &mut bob] {
+        session.ingest(BOILER, "boiler");
+    }
+    for mode in ["keyword", "vector", "hybrid"] {
+        let search = format!("rag_search('boiler', mode => '{mode}')");
+        assert_eq!(ann.count(&format!("SELECT count(*) FROM {search}")), 1);
+        let stage = stage(&mut ann, &search, "near_duplicates");
+        assert_eq!((&stage["in"], &stage["out"]), (&1.into(), &1.into()), "{mode}");
+    }
+}
+
+#[test]
+fn fusion_says_by_which_rule_the_lists_were_weighed() {
+    let database = Database::new("weights");
+    let mut ann = corpus(&database, "ann");
+    ann.run("SELECT rag_create_collection('geigen', language => 'german')");
+    ann.run("INSERT INTO rag.document (collection, uri, content) VALUES ('geigen', 'geige', 'Eine Geige hat vier Saiten.')");
+    ann.settle();
+    let mut method = |query: &str, arguments: &str| {
+        stage(&mut ann, &format!("rag_search('{query}'{arguments})"), "fusion")["method"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(method("strings of a violin", ""), "weighted, by agreement");
+    assert_eq!(method("Geige", ", collection => 'geigen'"), "weighted, by language");
+    assert_eq!(
+        method("Wie viele Saiten hat die Geige, und womit werden sie gestrichen?", ""),
+        "weighted, by language"
+    );
+    assert_eq!(method("strings", r#", options => '{"keyword_weight": 0.3}'"#), "weighted, as given");
+    assert_eq!(method("strings", r#", options => '{"fusion": "rrf"}'"#), "rrf");
+}
+
+#[test]
+fn a_source_that_is_named_in_the_query_is_preferred_if_asked_for() {
+    let database = Database::new("source_boost");
+    let mut ann = database.user("ann");
+    ann.ingest("Valves are closed before the first frost of the year.", "https://host/manuals/heating.md");
+    ann.ingest("Valves are closed in winter, before the first frost.", "https://host/heating/garden.md");
+    let search = |boost: f64| {
+        format!(
+            "rag_search('valves heating frost', options => '{{\"source_boost\": {boost}, \"near_duplicates\": \"keep\"}}')"
+        )
+    };
+    let first = ann.value(&format!("SELECT uri FROM {} WHERE rank = 1", search(0.5)));
+    assert_eq!(first, "https://host/manuals/heating.md");
+    assert_eq!(stage(&mut ann, &search(0.5), "source_boost")["out"], 1);
+    let score = |boost: f64| format!("SELECT score FROM {} WHERE uri LIKE '%heating.md'", search(boost));
+    let gained = ann.float(&score(0.5)) - ann.float(&score(0.0));
+    assert!((gained - 0.5).abs() < 1e-6, "{gained}");
+}
+
+#[test]
+fn parents_are_returned_once_and_are_what_the_document_says() {
+    let database = Database::new("small_to_big");
+    let mut ann = database.user("ann");
+    ann.run(
+        r#"SELECT rag_create_collection('small', options => '{"chunking": {"size": 24, "overlap": 0}}')"#,
+    );
+    let section = |name: &str, n: usize| {
+        let sentence =
+            |at: usize| format!("The {name} of house {at} has a valve that is closed in winter number {at}.");
+        format!("# {name}\n\n{}\n\n", (0..n).map(sentence).collect::<Vec<_>>().join(" "))
+    };
+    let text = format!("{}{}", section("Boiler", 8), section("Pump", 8));
+    ann.run(&format!(
+        "INSERT INTO rag.document (collection, uri, content) VALUES ('small', 'house', '{text}')"
+    ));
+    ann.settle();
+    let search = |context: &str, more: &str| {
+        format!(
+            "rag_search('closed valve', 'small', k => 20, options => '{{\"context\": \"{context}\"{more}}}')"
+        )
+    };
+    let rows = |ann: &mut Session, search: &str| ann.count(&format!("SELECT count(*) FROM {search}"));
+    let chunks = rows(&mut ann, &search("chunk", ""));
+    assert!(chunks > 6, "{chunks}");
+    assert_eq!(rows(&mut ann, &search("section", "")), 2);
+    let windows = rows(&mut ann, &search("window", ""));
+    assert!(windows > 2 && windows < chunks, "{windows} of {chunks}");
+    for context in ["section", "window"] {
+        let wrong = ann.count(&format!(
+            "SELECT count(*) FROM {} r JOIN rag.document d ON d.id = r.document_id
+             WHERE r.content <> substr(d.text, r.char_from + 1, r.char_to - r.char_from)",
+            search(context, "")
+        ));
+        assert_eq!(wrong, 0, "{context}");
+    }
+    let found = ann.column(&format!("SELECT content FROM {}", search("section", "")));
+    assert!(
+        found.iter().all(|content| content.starts_with("# ") && content.contains("house 7")),
+        "{found:?}"
+    );
+    // One section has some 170 tokens.
+    assert_eq!(rows(&mut ann, &search("section", ", \"context_tokens\": 1")), 1);
+    assert_eq!(rows(&mut ann, &search("section", ", \"context_tokens\": 10000")), 2);
+    assert_eq!(stage(&mut ann, &search("section", ""), "context")["method"], "section");
+}
