@@ -19,6 +19,7 @@ pub mod filter;
 pub mod metadata;
 
 pub mod answer;
+pub mod evaluate;
 pub mod fuse;
 pub mod top_up;
 
