@@ -1,3 +1,15 @@
 -- From 0.1.0 to 0.2.0: all that has changed in the other files of sql/ since 0.1.0 was released, in the order in which it
 -- can be done. Grows until 0.2.0 is released.
 \echo Use "ALTER EXTENSION rag_ext UPDATE TO '0.2.0'" to load this file. \quit
+
+CREATE FUNCTION rag_evaluate(
+    collection text, queries regclass, judgements regclass, modes text[] DEFAULT '{keyword,vector,hybrid}',
+    k integer DEFAULT 10, options jsonb DEFAULT '{}')
+    RETURNS TABLE (
+        collection text, variant text, mode text, query_id text, queries integer, recall double precision,
+        "precision" double precision, mrr double precision, ndcg double precision, milliseconds double precision,
+        details jsonb)
+    AS 'MODULE_PATHNAME', 'rag_evaluate_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 3 COST 1000000;
+COMMENT ON FUNCTION rag_evaluate(text, regclass, regclass, text[], integer, jsonb) IS
+    'Recall@k, precision@k, MRR and nDCG@10 of ways of searching, by queries (id, query) and judgements (query_id, document, relevance) that the caller may read. options: level (document or chunk), per_query (boolean), variants (array of objects), those of rag_search. See docs/reference.md.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_evaluate');

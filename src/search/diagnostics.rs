@@ -107,6 +107,11 @@ impl Stages {
         self.0.iter().filter_map(|stage| stage.warning.as_deref())
     }
 
+    /// Stages that failed, each with what took its place.
+    pub(crate) fn fallbacks(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.0.iter().filter_map(|stage| Some((stage.name, stage.fallback?)))
+    }
+
     /// Takes over the stages of a part of the work.
     pub(crate) fn extend(&mut self, other: Stages) {
         self.0.extend(other.0);

@@ -5,6 +5,7 @@
 
 mod advice;
 pub(crate) mod diagnostics;
+pub(crate) mod evaluate;
 pub(crate) mod keyword;
 pub(crate) mod options;
 pub(crate) mod rerank;
