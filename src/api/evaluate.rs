@@ -181,7 +181,10 @@ fn variants_of(variants: Option<&Value>) -> Result<Vec<&Map<String, Value>>> {
     let wrong = || OptionError::invalid("option \"variants\" of rag_evaluate must be an array of objects");
     let Some(variants) = variants else { return Ok(Vec::new()) };
     let variants = variants.as_array().ok_or_else(wrong)?;
-    Ok(variants.iter().map(|variant| variant.as_object().ok_or_else(wrong)).collect::<std::result::Result<_, _>>()?)
+    Ok(variants
+        .iter()
+        .map(|variant| variant.as_object().ok_or_else(wrong))
+        .collect::<std::result::Result<_, _>>()?)
 }
 
 /// A variant's options over those of all.

@@ -35,9 +35,9 @@ impl Kind {
         match self {
             Self::Any => true,
             Self::Text => attribute.category == "S",
-            Self::Integer => {
-                ["int2", "int4", "int8"].iter().any(|name| attribute.type_name == format!("pg_catalog.{name}"))
-            }
+            Self::Integer => ["int2", "int4", "int8"]
+                .iter()
+                .any(|name| attribute.type_name == format!("pg_catalog.{name}")),
         }
     }
 
@@ -82,8 +82,9 @@ pub(crate) fn judgements(table: Oid) -> Result<Judgements> {
     );
     let rows = table.read(&sql, MAX_JUDGEMENTS, |row| {
         let grade: i64 = table.value(row, 3, "relevance")?;
-        let grade = i32::try_from(grade)
-            .map_err(|_| Error::invalid(format!("relevance of {} is {grade}, beyond an integer", table.name())))?;
+        let grade = i32::try_from(grade).map_err(|_| {
+            Error::invalid(format!("relevance of {} is {grade}, beyond an integer", table.name()))
+        })?;
         Ok((table.value::<String>(row, 1, "query_id")?, table.value::<String>(row, 2, "document")?, grade))
     })?;
     let mut judgements = Judgements::new();

@@ -103,10 +103,7 @@ mod tests {
             let found = measures(&ranked(case), &judged, case.k);
             let found = [found.recall, found.precision, found.reciprocal_rank, found.ndcg];
             for (found, expected) in found.iter().zip(case.expected) {
-                assert!(
-                    (found - expected).abs() < 1e-12,
-                    "case {number}: {found:?} instead of {expected:?}"
-                );
+                assert!((found - expected).abs() < 1e-12, "case {number}: {found:?} instead of {expected:?}");
             }
             let scores: std::collections::BTreeSet<u32> = case.run.values().map(|s| s.to_bits()).collect();
             with_ties += usize::from(scores.len() < case.run.len());
