@@ -9,6 +9,7 @@ mod chunking;
 mod collection;
 mod embedding;
 mod evaluate;
+mod explain;
 mod ingest;
 mod metadata;
 mod policy;

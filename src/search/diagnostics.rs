@@ -1,24 +1,29 @@
 //! What each stage of a call did: in, out, milliseconds, and what it fell back to.
 
+use super::trail::Trail;
 use crate::error::Error;
 use crate::pg::ErrorReport;
+use crate::storage::Id;
 use pgrx::PgSqlErrorCode;
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// Rows of diagnostics, in order.
+/// Rows of diagnostics, in order, and what became of the candidates, where that is asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Stages(Vec<Stage>);
+pub(crate) struct Stages(Vec<Stage>, Option<Trail>);
 
+/// What a stage did.
 #[derive(Debug)]
-struct Stage {
-    name: &'static str,
-    input: usize,
-    output: usize,
-    milliseconds: f64,
-    method: Option<&'static str>,
-    fallback: Option<&'static str>,
-    reason: Option<String>,
+pub(crate) struct Stage {
+    pub(crate) name: &'static str,
+    pub(crate) input: usize,
+    pub(crate) output: usize,
+    pub(crate) milliseconds: f64,
+    pub(crate) method: Option<&'static str>,
+    pub(crate) fallback: Option<&'static str>,
+    pub(crate) reason: Option<String>,
+    /// An object with what else there is to say of it.
+    pub(crate) details: Option<Value>,
     warning: Option<String>,
 }
 
@@ -30,6 +35,35 @@ pub(crate) struct Watch {
 }
 
 impl Stages {
+    /// Keeps what becomes of each candidate as well.
+    pub(crate) fn with_trail() -> Self {
+        Self(Vec::new(), Some(Trail::default()))
+    }
+
+    /// Whether it is kept what becomes of each candidate.
+    pub(crate) fn has_trail(&self) -> bool {
+        self.1.is_some()
+    }
+
+    /// What became of the candidates, if that was kept.
+    pub(crate) fn take_trail(&mut self) -> Option<Trail> {
+        self.1.take()
+    }
+
+    /// Notes where a stage put chunks: with their scores, best first. Nothing is done where nobody asks.
+    pub(crate) fn ranked(&mut self, stage: &'static str, hits: impl IntoIterator<Item = (Id, f64)>) {
+        if let Some(trail) = &mut self.1 {
+            trail.ranked(stage, hits.into_iter());
+        }
+    }
+
+    /// Notes why chunks are dropped. Nothing is done where nobody asks.
+    pub(crate) fn dropped(&mut self, chunks: impl IntoIterator<Item = Id>, reason: impl Fn(Id) -> String) {
+        if let Some(trail) = &mut self.1 {
+            chunks.into_iter().for_each(|chunk| trail.dropped(chunk, reason(chunk)));
+        }
+    }
+
     /// Begins a stage.
     pub(crate) fn start(&self, name: &'static str) -> Watch {
         Watch { name, since: Instant::now() }
@@ -49,6 +83,13 @@ impl Stages {
     pub(crate) fn warn(&mut self, warning: String) {
         if let Some(stage) = self.0.last_mut() {
             stage.because(&warning, warning.clone());
+        }
+    }
+
+    /// Adds to the last stage an object with what else there is to say of it.
+    pub(crate) fn detail(&mut self, details: Value) {
+        if let Some(stage) = self.0.last_mut() {
+            stage.details = Some(details);
         }
     }
 
@@ -98,6 +139,7 @@ impl Stages {
             method,
             fallback,
             reason,
+            details: None,
             warning,
         })
     }
@@ -117,6 +159,11 @@ impl Stages {
         self.0.extend(other.0);
     }
 
+    /// The stages themselves.
+    pub(crate) fn into_rows(self) -> Vec<Stage> {
+        self.0
+    }
+
     /// One object per stage.
     pub(crate) fn to_json(&self) -> Value {
         self.0
@@ -134,6 +181,9 @@ impl Stages {
                     if let Some(value) = value {
                         row[key] = value.into();
                     }
+                }
+                if let Some(details) = &stage.details {
+                    row["details"] = details.clone();
                 }
                 row
             })

@@ -6,12 +6,14 @@
 mod advice;
 pub(crate) mod diagnostics;
 pub(crate) mod evaluate;
+pub(crate) mod explain;
 pub(crate) mod keyword;
 pub(crate) mod options;
 pub(crate) mod rerank;
 mod retriever;
 pub(crate) mod scope;
 mod segment_cache;
+pub(crate) mod trail;
 mod vector;
 pub(crate) mod verify;
 mod visible_segments;
@@ -29,6 +31,7 @@ use rag_core::fuse::{self, Ranked};
 use rag_core::option::Choice;
 use retriever::{Allowed, Retriever, retrieve};
 use scope::Scope;
+use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use vector::VectorRetriever;
 
@@ -68,7 +71,11 @@ const NO_CONTENT_HINT: &str = "A word in double quotes is looked for whatever it
 
 /// Searches the scope. A query without content finds nothing in any mode: its vector is near to everything.
 pub(crate) fn search(scope: &Scope, request: &SearchRequest<'_>) -> Result<SearchOutcome> {
-    let mut stages = Stages::default();
+    search_noting(scope, request, Stages::default())
+}
+
+/// As [`search`], with notes in `stages`, which may keep what becomes of each candidate.
+fn search_noting(scope: &Scope, request: &SearchRequest<'_>, mut stages: Stages) -> Result<SearchOutcome> {
     let languages = scope.languages();
     if !languages.is_empty()
         && !has_content(request.query, languages.values().map(String::as_str), &mut stages)
@@ -93,13 +100,16 @@ pub(crate) fn search(scope: &Scope, request: &SearchRequest<'_>) -> Result<Searc
             Some(Allowed { documents, chunks })
         }
     };
-    let is_short =
-        request.mode == Mode::Keyword && !request.options.rerank && request.options.min_score.is_none();
+    // Its candidates are its hits.
+    let is_short = request.mode == Mode::Keyword
+        && !request.options.rerank
+        && request.options.min_score.is_none()
+        && !stages.has_trail();
     let mut outcome = if is_short {
         keyword_only(scope, request, allowed.as_ref(), stages)?
     } else {
         let ranked = rank(scope, request, allowed.as_ref(), &mut stages)?;
-        let hits = shown(scope, request, ranked)?;
+        let hits = shown(scope, request, ranked, &mut stages)?;
         finish(request, hits, stages)?
     };
     if outcome.hits.is_empty() {
@@ -181,6 +191,7 @@ fn ask<R: Retriever>(
     });
     match (found, substitute) {
         (Ok((retriever, hits)), _) => {
+            stages.ranked(R::NAME, scored(&hits));
             retrieved(stages, watch, &retriever, hits.len());
             Ok(Some((retriever, hits)))
         }
@@ -190,6 +201,10 @@ fn ask<R: Retriever>(
         }
         (Err(error), _) => Err(error),
     }
+}
+
+fn scored(hits: &[Ranked]) -> impl Iterator<Item = (Id, f64)> {
+    hits.iter().map(|hit| (hit.id, f64::from(hit.score)))
 }
 
 /// Ranked ids of the retrievers, fused.
@@ -251,6 +266,11 @@ fn rank(
                 Fusion::Rrf => fuse::rrf(&lists, options.rrf_k as f32),
             };
             stages.done_as(watch, keyword.len() + vector.len(), fused.len(), options.fusion.name());
+            stages.detail(match options.fusion {
+                Fusion::Weighted => json!({ "keyword_weight": options.keyword_weight }),
+                Fusion::Rrf => json!({ "rrf_k": options.rrf_k }),
+            });
+            stages.ranked("fusion", scored(&fused));
             fused
         }
         (Some(only), None) | (None, Some(only)) => only.clone(),
@@ -260,14 +280,22 @@ fn rank(
 }
 
 /// The fused hits with what is shown of them, best first: those that may still become one of the `k`.
-fn shown(scope: &Scope, request: &SearchRequest<'_>, ranked: RankedHits) -> Result<Vec<SearchHit>> {
-    let needed = if request.options.rerank { request.options.rerank_limit.max(request.k) } else { request.k };
-    let best: Vec<Ranked> = ranked
-        .order
-        .into_iter()
-        .filter(|hit| request.options.min_score.is_none_or(|least| f64::from(hit.score) >= least))
-        .take(needed)
-        .collect();
+fn shown(
+    scope: &Scope,
+    request: &SearchRequest<'_>,
+    ranked: RankedHits,
+    stages: &mut Stages,
+) -> Result<Vec<SearchHit>> {
+    let (needed, limit) = match request.options.rerank && request.options.rerank_limit > request.k {
+        true => (request.options.rerank_limit, "rerank_limit"),
+        false => (request.k, "k"),
+    };
+    let is_enough =
+        |hit: &Ranked| request.options.min_score.is_none_or(|least| f64::from(hit.score) >= least);
+    let (mut best, below): (Vec<Ranked>, Vec<Ranked>) = ranked.order.into_iter().partition(is_enough);
+    stages.dropped(below.iter().map(|hit| hit.id), |_| "below min_score".to_owned());
+    stages.dropped(best.iter().skip(needed).map(|hit| hit.id), |_| format!("beyond {limit}"));
+    best.truncate(needed);
     let ids: Vec<Id> = best.iter().map(|hit| hit.id).collect();
     let mut shown = chunk::show(&scope.ids(), &ids)?;
     let places = |list: &[Ranked]| -> HashMap<Id, (usize, f64)> {
@@ -297,13 +325,17 @@ fn finish(
     if request.options.rerank && !hits.is_empty() {
         let watch = stages.start("rerank");
         match rerank::rerank_hits(request.query, &mut hits, request.options.rerank_limit) {
-            Ok(pairs) => stages.done(watch, pairs, hits.len().min(request.k)),
+            Ok(pairs) => {
+                stages.done(watch, pairs, hits.len().min(request.k));
+                stages.ranked("rerank", hits.iter().take(pairs).map(|hit| (hit.chunk.id, hit.score)));
+            }
             Err(error) if diagnostics::is_engine_trouble(&error) => {
                 stages.fell_back(watch, "fused order", &error)
             }
             Err(error) => return Err(error),
         }
     }
+    stages.dropped(hits.iter().skip(request.k).map(|hit| hit.chunk.id), |_| "beyond k".to_owned());
     hits.truncate(request.k);
     Ok(SearchOutcome { hits, stages })
 }
