@@ -10,6 +10,7 @@ mod collection;
 mod embedding;
 mod evaluate;
 mod explain;
+mod feedback;
 mod ingest;
 mod metadata;
 mod policy;

@@ -13,6 +13,7 @@ mod definition;
 pub(crate) mod document;
 pub(crate) mod dropped;
 pub(crate) mod embedding;
+pub(crate) mod feedback;
 pub(crate) mod gateway;
 pub(crate) mod installed;
 pub(crate) mod job;
