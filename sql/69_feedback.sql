@@ -1,7 +1,7 @@
 -- Feedback: what people say of what searches show them. It is theirs alone, and becomes judgements for rag_evaluate.
 
 CREATE TABLE rag.feedback (
-    domain_id uuid NOT NULL,
+    domain_id uuid NOT NULL REFERENCES rag.domain ON DELETE CASCADE,
     document_id uuid NOT NULL,
     chunk_id uuid NOT NULL,
     owner text NOT NULL,
@@ -10,8 +10,7 @@ CREATE TABLE rag.feedback (
     query text NOT NULL,
     verdict integer NOT NULL CHECK (verdict IN (-1, 1)),
     created_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (domain_id, document_id, chunk_id, owner, owner_role, query_sha256),
-    FOREIGN KEY (domain_id, document_id) REFERENCES rag.document (domain_id, id) ON UPDATE CASCADE ON DELETE CASCADE
+    PRIMARY KEY (domain_id, document_id, chunk_id, owner, owner_role, query_sha256)
 );
 -- For owners, who are planned for by their list of principals.
 CREATE INDEX feedback_owner ON rag.feedback (owner, owner_role, query_sha256);

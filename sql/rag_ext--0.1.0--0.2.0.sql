@@ -29,7 +29,7 @@ COMMENT ON FUNCTION rag_explain(text, text, jsonb, integer, text, jsonb) IS
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_explain') ON CONFLICT DO NOTHING;
 
 CREATE TABLE rag.feedback (
-    domain_id uuid NOT NULL,
+    domain_id uuid NOT NULL REFERENCES rag.domain ON DELETE CASCADE,
     document_id uuid NOT NULL,
     chunk_id uuid NOT NULL,
     owner text NOT NULL,
@@ -38,8 +38,7 @@ CREATE TABLE rag.feedback (
     query text NOT NULL,
     verdict integer NOT NULL CHECK (verdict IN (-1, 1)),
     created_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (domain_id, document_id, chunk_id, owner, owner_role, query_sha256),
-    FOREIGN KEY (domain_id, document_id) REFERENCES rag.document (domain_id, id) ON UPDATE CASCADE ON DELETE CASCADE
+    PRIMARY KEY (domain_id, document_id, chunk_id, owner, owner_role, query_sha256)
 );
 -- For owners, who are planned for by their list of principals.
 CREATE INDEX feedback_owner ON rag.feedback (owner, owner_role, query_sha256);
@@ -140,3 +139,59 @@ BEGIN
     UPDATE rag.feedback f SET owner = adopt_principal.principal
     WHERE f.owner_role = found_role AND f.owner LIKE 'role:%' AND f.owner <> adopt_principal.principal;
 END $$;
+
+CREATE OR REPLACE FUNCTION rag.document_after_truncate() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    TRUNCATE rag.metadata_value, rag.section, rag.chunk, rag.embedding, rag.segment, rag.deletion_count, rag.merge_failure,
+        rag.job, rag.attached_row, rag.feedback;
+    -- Rows of attached tables are still there, and become documents again.
+    UPDATE rag.attachment
+    SET state = 'filling', pass = 'scan', position = NULL, rows_read = 0, tries = 0, due_at = now(), filled_at = NULL
+    WHERE state IN ('filling', 'current');
+    PERFORM rag.wake_workers();
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE FUNCTION rag.forget_documents(domain_ids uuid[], document_ids uuid[]) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET enable_indexscan = on SET enable_indexonlyscan = on SET enable_bitmapscan = on AS $$
+DECLARE
+    chunk_domains uuid[];
+    chunk_ids uuid[];
+BEGIN
+    IF domain_ids IS NULL THEN
+        RETURN;
+    END IF;
+    WITH chunks AS (
+        DELETE FROM rag.chunk c USING unnest(domain_ids, document_ids) AS g (domain_id, id)
+        WHERE c.domain_id = g.domain_id AND c.document_id = g.id
+        RETURNING c.domain_id, c.id
+    )
+    SELECT array_agg(c.domain_id), array_agg(c.id) INTO chunk_domains, chunk_ids FROM chunks c;
+    -- A statement of its own, which sees vectors that were committed while the chunks were waited for: who adds vectors
+    -- of a model to come holds their chunks.
+    DELETE FROM rag.embedding e USING unnest(chunk_domains, chunk_ids) AS c (domain_id, id)
+    WHERE e.domain_id = c.domain_id AND e.chunk_id = c.id;
+    WITH gone AS (
+        SELECT domain_id, id FROM unnest(domain_ids, document_ids) AS g (domain_id, id)
+    ), sections AS (
+        DELETE FROM rag.section s USING gone g WHERE s.domain_id = g.domain_id AND s.document_id = g.id
+    ), metadata AS (
+        DELETE FROM rag.metadata_value m USING gone g WHERE m.domain_id = g.domain_id AND m.document_id = g.id
+    ), jobs AS (
+        DELETE FROM rag.job j USING gone g WHERE j.domain_id = g.domain_id AND j.document_id = g.id
+    ), feedback AS (
+        DELETE FROM rag.feedback f USING gone g WHERE f.domain_id = g.domain_id AND f.document_id = g.id
+    )
+    INSERT INTO rag.deletion_count (domain_id, chunks)
+    SELECT c.domain_id, count(*) FROM unnest(chunk_domains) AS c (domain_id)
+    -- A domain that is being deleted takes its segments with it.
+    WHERE EXISTS (SELECT FROM rag.domain d WHERE d.id = c.domain_id)
+    GROUP BY c.domain_id;
+    IF FOUND THEN
+        PERFORM rag.wake_workers();
+    END IF;
+END $$;
+COMMENT ON FUNCTION rag.forget_documents(uuid[], uuid[]) IS 'Deletes chunks, embeddings, sections, metadata rows, jobs and feedback of documents.';

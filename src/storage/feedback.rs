@@ -13,13 +13,15 @@ pub(crate) struct Shown<'a> {
     pub(crate) query: &'a str,
 }
 
-/// Notes what an owner says, in place of what they said before. Elevated.
+/// Notes what an owner says, in place of what they said before; nothing where the document is gone meanwhile. Elevated.
 pub(crate) fn put(shown: &Shown<'_>, owner: &str, verdict: i32) -> Result<()> {
     let mut args = key(shown, owner)?;
     args.extend([shown.query.into(), verdict.into()]);
+    // Whoever deletes the document is waited for, or waits.
     spi::run(
         "INSERT INTO rag.feedback AS f (domain_id, document_id, chunk_id, owner, owner_role, query_sha256, query, verdict)
-         VALUES ($1, $2, $3, $4, $5::oid::regrole, $6, $7, $8)
+         SELECT d.domain_id, d.id, $3, $4, $5::oid::regrole, $6, $7, $8
+         FROM rag.document d WHERE d.domain_id = $1 AND d.id = $2 FOR KEY SHARE
          ON CONFLICT ON CONSTRAINT feedback_pkey DO UPDATE SET verdict = excluded.verdict, created_at = now()",
         args,
     )

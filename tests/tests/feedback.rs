@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use rag_tests::{Database, Session};
+use rag_tests::{Database, Session, wait_until};
+use std::time::Duration;
 
 fn prepared(database: &Database<'_>, name: &str) -> Session {
     let mut session = database.user(name);
@@ -63,22 +64,33 @@ fn the_last_word_counts_and_becomes_a_judgement() {
     ann.run("SELECT rag_feedback('rope', c.id, -1) FROM rag.chunk c JOIN rag.document d ON d.id = c.document_id WHERE d.uri = 'rope.md'");
     assert_eq!(ann.column(relevance), ["0"]);
 
-    // A document that changes keeps what was said of it, one that is moved or deleted takes it along.
+    // A document that changes keeps what was said of it; one that is moved or deleted takes it along.
+    let of = |uri: &str| {
+        format!("SELECT relevance || collections::text FROM rag.feedback_judgement WHERE document = '{uri}'")
+    };
     ann.run(
         "UPDATE rag.document SET content = 'The ferry now leaves the harbour at ten.' WHERE uri = 'ferry.md'",
     );
     ann.settle();
-    let of_ferry =
-        "SELECT relevance || collections::text FROM rag.feedback_judgement WHERE document = 'ferry.md'";
-    assert_eq!(ann.column(of_ferry), ["1{default}"]);
+    assert_eq!(ann.column(&of("ferry.md")), ["1{default}"]);
     assert_eq!(ann.count("SELECT count(*) FROM rag.feedback_chunk_judgement"), 5);
     ann.run("SELECT rag_create_collection('other'); UPDATE rag.document SET collection = 'other' WHERE uri = 'ferry.md'");
     ann.settle();
-    assert_eq!(ann.column(of_ferry), ["1{other}"]);
-    ann.run("DELETE FROM rag.document WHERE uri = 'ferry.md'");
-    assert!(ann.column(of_ferry).is_empty());
+    assert!(ann.column(&of("ferry.md")).is_empty());
+    say(&mut ann, "harbour", "ferry.md", 1);
+    assert_eq!(ann.column(&of("ferry.md")), ["1{other}"]);
+    ann.run("DELETE FROM rag.document WHERE uri = 'crane.md'");
+    assert!(ann.column(&of("crane.md")).is_empty());
+    ann.run("SELECT rag_drop_collection('other')");
+    assert!(ann.column(&of("ferry.md")).is_empty());
+    let mut admin = database.admin();
+    wait_until("the collection is cleared away", Duration::from_secs(60), || {
+        admin.count("SELECT count(*) FROM rag.feedback WHERE query = 'harbour'") == 0
+    });
     ann.run("DELETE FROM rag.feedback WHERE query = 'rope'");
-    assert_eq!(ann.count("SELECT count(*) FROM rag.feedback"), 2);
+    assert_eq!(ann.column("SELECT query FROM rag.feedback"), ["sourdough"]);
+    admin.run("TRUNCATE rag.document");
+    assert_eq!(ann.count("SELECT count(*) FROM rag.feedback"), 0);
 }
 
 #[test]
