@@ -161,7 +161,7 @@ CREATE FUNCTION rag.document_after_truncate() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     TRUNCATE rag.metadata_value, rag.section, rag.chunk, rag.embedding, rag.segment, rag.deletion_count, rag.merge_failure,
-        rag.job, rag.attached_row;
+        rag.job, rag.attached_row, rag.feedback;
     -- Rows of attached tables are still there, and become documents again.
     UPDATE rag.attachment
     SET state = 'filling', pass = 'scan', position = NULL, rows_read = 0, tries = 0, due_at = now(), filled_at = NULL
@@ -202,6 +202,8 @@ BEGIN
         DELETE FROM rag.metadata_value m USING gone g WHERE m.domain_id = g.domain_id AND m.document_id = g.id
     ), jobs AS (
         DELETE FROM rag.job j USING gone g WHERE j.domain_id = g.domain_id AND j.document_id = g.id
+    ), feedback AS (
+        DELETE FROM rag.feedback f USING gone g WHERE f.domain_id = g.domain_id AND f.document_id = g.id
     )
     INSERT INTO rag.deletion_count (domain_id, chunks)
     SELECT c.domain_id, count(*) FROM unnest(chunk_domains) AS c (domain_id)
@@ -212,7 +214,7 @@ BEGIN
         PERFORM rag.wake_workers();
     END IF;
 END $$;
-COMMENT ON FUNCTION rag.forget_documents(uuid[], uuid[]) IS 'Deletes chunks, embeddings, sections, metadata rows and jobs of documents.';
+COMMENT ON FUNCTION rag.forget_documents(uuid[], uuid[]) IS 'Deletes chunks, embeddings, sections, metadata rows, jobs and feedback of documents.';
 
 CREATE FUNCTION rag.collection_before_delete() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off

@@ -145,3 +145,25 @@ END $$;
 COMMENT ON FUNCTION rag.document_in_insert() IS 'Writes a row of rag.document_in to rag.document, as the caller.';
 CREATE TRIGGER document_in_insert INSTEAD OF INSERT ON rag.document_in
     FOR EACH ROW EXECUTE FUNCTION rag.document_in_insert();
+
+CREATE VIEW rag.feedback_query WITH (security_invoker = true) AS
+SELECT DISTINCT encode(f.query_sha256, 'hex') AS id, f.query FROM rag.feedback f;
+COMMENT ON VIEW rag.feedback_query IS 'Queries that the caller gave feedback on, as rag_evaluate reads them.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'feedback_query');
+
+CREATE VIEW rag.feedback_judgement WITH (security_invoker = true) AS
+SELECT encode(f.query_sha256, 'hex') AS query_id, coalesce(d.uri, d.id::text) AS document,
+       (sum(f.verdict) > 0)::integer AS relevance, array_agg(DISTINCT d.collection ORDER BY d.collection) AS collections
+FROM rag.feedback f
+JOIN rag.document d ON d.domain_id = f.domain_id AND d.id = f.document_id
+GROUP BY 1, 2;
+COMMENT ON VIEW rag.feedback_judgement IS 'The caller''s feedback as judgements of documents that they see, as rag_evaluate reads them: relevant where more was said for its chunks than against.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'feedback_judgement');
+
+CREATE VIEW rag.feedback_chunk_judgement WITH (security_invoker = true) AS
+SELECT encode(f.query_sha256, 'hex') AS query_id, c.id AS document, (sum(f.verdict) > 0)::integer AS relevance
+FROM rag.feedback f
+JOIN rag.chunk c ON c.domain_id = f.domain_id AND c.id = f.chunk_id
+GROUP BY 1, 2;
+COMMENT ON VIEW rag.feedback_chunk_judgement IS 'The same of chunks that are still there, for the level chunk of rag_evaluate.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'feedback_chunk_judgement');

@@ -1,3 +1,197 @@
 -- From 0.1.0 to 0.2.0: all that has changed in the other files of sql/ since 0.1.0 was released, in the order in which it
 -- can be done. Grows until 0.2.0 is released.
 \echo Use "ALTER EXTENSION rag_ext UPDATE TO '0.2.0'" to load this file. \quit
+
+CREATE FUNCTION rag_evaluate(
+    collection text, queries regclass, judgements regclass, modes text[] DEFAULT '{keyword,vector,hybrid}',
+    k integer DEFAULT 10, options jsonb DEFAULT '{}')
+    RETURNS TABLE (
+        collection text, variant text, mode text, query_id text, queries integer, recall double precision,
+        "precision" double precision, mrr double precision, ndcg double precision, milliseconds double precision,
+        details jsonb)
+    AS 'MODULE_PATHNAME', 'rag_evaluate_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 3 COST 1000000;
+COMMENT ON FUNCTION rag_evaluate(text, regclass, regclass, text[], integer, jsonb) IS
+    'Recall@k, precision@k, MRR and nDCG@10 of ways of searching, by queries (id, query) and judgements (query_id, document, relevance) that the caller may read. options: level (document or chunk), per_query (boolean), variants (array of objects), those of rag_search. See docs/reference.md.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_evaluate') ON CONFLICT DO NOTHING;
+
+CREATE FUNCTION rag_explain(
+    query text, collection text DEFAULT NULL, filter jsonb DEFAULT NULL, k integer DEFAULT 10,
+    mode text DEFAULT 'hybrid', options jsonb DEFAULT '{}')
+    RETURNS TABLE (
+        kind text, stage text, input bigint, output bigint, milliseconds double precision, method text, fallback text,
+        reason text, rank integer, score double precision, document_id uuid, chunk_id uuid, title text, uri text,
+        keyword_rank integer, keyword_score double precision, vector_rank integer, vector_score double precision,
+        fusion_rank integer, fusion_score double precision, rerank_rank integer, rerank_score double precision,
+        dropped text, details jsonb)
+    AS 'MODULE_PATHNAME', 'rag_explain_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 COST 10000;
+COMMENT ON FUNCTION rag_explain(text, text, jsonb, integer, text, jsonb) IS
+    'How rag_search with these arguments comes to its rows: a row of kind stage for each stage, and on request one of kind candidate for each chunk that a retriever found. options: per_candidate (boolean), those of rag_search. See docs/reference.md.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_explain') ON CONFLICT DO NOTHING;
+
+CREATE TABLE rag.feedback (
+    domain_id uuid NOT NULL REFERENCES rag.domain ON DELETE CASCADE,
+    document_id uuid NOT NULL,
+    chunk_id uuid NOT NULL,
+    owner text NOT NULL,
+    owner_role regrole NOT NULL,
+    query_sha256 bytea NOT NULL,
+    query text NOT NULL,
+    verdict integer NOT NULL CHECK (verdict IN (-1, 1)),
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (domain_id, document_id, chunk_id, owner, owner_role, query_sha256)
+);
+-- For owners, who are planned for by their list of principals.
+CREATE INDEX feedback_owner ON rag.feedback (owner, owner_role, query_sha256);
+ALTER TABLE rag.feedback
+    ALTER owner SET STATISTICS 0, ALTER query_sha256 SET STATISTICS 0, ALTER query SET STATISTICS 0,
+    ALTER verdict SET STATISTICS 0;
+COMMENT ON TABLE rag.feedback IS 'What people said of chunks that searches showed them, by rag_feedback. For those who said it.';
+COMMENT ON COLUMN rag.feedback.owner IS 'Principal who said it.';
+COMMENT ON COLUMN rag.feedback.owner_role IS 'The role behind the owner.';
+COMMENT ON COLUMN rag.feedback.query_sha256 IS 'SHA-256 of the query.';
+COMMENT ON COLUMN rag.feedback.verdict IS '1: the chunk answers the query; -1: it does not.';
+COMMENT ON COLUMN rag.feedback.created_at IS 'When it was said last.';
+CREATE POLICY feedback_read ON rag.feedback FOR SELECT USING (rag.is_mine(owner, owner_role));
+CREATE POLICY feedback_delete ON rag.feedback FOR DELETE USING (rag.is_mine(owner, owner_role));
+ALTER TABLE rag.feedback ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+SELECT pg_extension_config_dump('rag.feedback', '');
+CREATE TRIGGER restore_unchecked BEFORE INSERT ON rag.feedback FOR EACH STATEMENT
+    WHEN (current_setting('application_name') = 'pg_restore') EXECUTE FUNCTION rag.restore_unchecked();
+INSERT INTO rag.builtin_policy VALUES
+    ('feedback', 'feedback_read', true, 'select'), ('feedback', 'feedback_delete', true, 'delete') ON CONFLICT DO NOTHING;
+
+CREATE FUNCTION rag_feedback(query text, chunk_id uuid, verdict integer, options jsonb DEFAULT '{}') RETURNS void
+    AS 'MODULE_PATHNAME', 'rag_feedback_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION rag_feedback(text, uuid, integer, jsonb) IS
+    'Notes whether a chunk that the caller sees answers a query: 1 it does, -1 it does not, 0 takes back what the caller said before. Errors: 22004, 22023, 42704 no such chunk, or none that the caller may see.';
+
+SET LOCAL search_path = pg_catalog, pg_temp;
+
+CREATE VIEW rag.feedback_query WITH (security_invoker = true) AS
+SELECT DISTINCT encode(f.query_sha256, 'hex') AS id, f.query FROM rag.feedback f;
+COMMENT ON VIEW rag.feedback_query IS 'Queries that the caller gave feedback on, as rag_evaluate reads them.';
+
+CREATE VIEW rag.feedback_judgement WITH (security_invoker = true) AS
+SELECT encode(f.query_sha256, 'hex') AS query_id, coalesce(d.uri, d.id::text) AS document,
+       (sum(f.verdict) > 0)::integer AS relevance, array_agg(DISTINCT d.collection ORDER BY d.collection) AS collections
+FROM rag.feedback f
+JOIN rag.document d ON d.domain_id = f.domain_id AND d.id = f.document_id
+GROUP BY 1, 2;
+COMMENT ON VIEW rag.feedback_judgement IS 'The caller''s feedback as judgements of documents that they see, as rag_evaluate reads them: relevant where more was said for its chunks than against.';
+
+CREATE VIEW rag.feedback_chunk_judgement WITH (security_invoker = true) AS
+SELECT encode(f.query_sha256, 'hex') AS query_id, c.id AS document, (sum(f.verdict) > 0)::integer AS relevance
+FROM rag.feedback f
+JOIN rag.chunk c ON c.domain_id = f.domain_id AND c.id = f.chunk_id
+GROUP BY 1, 2;
+COMMENT ON VIEW rag.feedback_chunk_judgement IS 'The same of chunks that are still there, for the level chunk of rag_evaluate.';
+
+SET LOCAL search_path = @extschema@, pg_temp;
+
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'feedback'), ('write', 'DELETE', 'feedback'),
+    ('write', 'EXECUTE', 'rag_feedback'),
+    ('read', 'SELECT', 'feedback_query'),
+    ('read', 'SELECT', 'feedback_judgement'),
+    ('read', 'SELECT', 'feedback_chunk_judgement') ON CONFLICT DO NOTHING;
+
+CREATE OR REPLACE FUNCTION rag.adopt_principal(found_role regrole, principal text) RETURNS void LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $$
+DECLARE
+    stale record;
+BEGIN
+    FOR stale IN SELECT * FROM (
+        SELECT c.owner AS old_name, c.owner || '#' || c.owner_role::oid AS new_name, c.owner_role AS of_role
+        FROM rag.collection c WHERE c.owner = principal AND c.owner_role <> found_role
+        UNION
+        SELECT d.owner, d.owner || '#' || d.owner_role::oid, d.owner_role
+        FROM rag.domain d WHERE d.owner = principal AND d.owner_role <> found_role
+        UNION
+        SELECT r.owner, r.owner || '#' || r.owner_role::oid, r.owner_role
+        FROM rag.metadata_rule r WHERE r.owner = principal AND r.owner_role <> found_role
+        UNION
+        SELECT r.owner, principal, r.owner_role
+        FROM rag.metadata_rule r WHERE r.owner_role = found_role AND r.owner <> principal AND r.owner LIKE 'role:%'
+        UNION
+        SELECT c.owner, principal, c.owner_role
+        FROM rag.collection c WHERE c.owner_role = found_role AND c.owner <> principal AND c.owner LIKE 'role:%'
+        UNION
+        SELECT d.owner, principal, d.owner_role
+        FROM rag.domain d WHERE d.owner_role = found_role AND d.owner <> principal AND d.owner LIKE 'role:%'
+        -- What is set apart makes room for what gets the name.
+        ) names ORDER BY of_role = found_role
+    LOOP
+        -- Others' documents in their collections say so.
+        UPDATE rag.document d SET collection = stale.new_name || '/' || c.name
+        FROM rag.domain dm JOIN rag.collection c ON c.id = dm.collection_id
+        WHERE dm.id = d.domain_id AND c.owner = stale.old_name AND c.owner_role = stale.of_role
+          AND d.collection = stale.old_name || '/' || c.name;
+        UPDATE rag.collection SET owner = stale.new_name WHERE owner = stale.old_name AND owner_role = stale.of_role;
+        UPDATE rag.collection_grant SET owner = stale.new_name WHERE owner = stale.old_name AND owner_role = stale.of_role;
+        UPDATE rag.document d SET owner = stale.new_name FROM rag.domain dm
+        WHERE dm.id = d.domain_id AND dm.owner = stale.old_name AND dm.owner_role = stale.of_role;
+        UPDATE rag.metadata_rule SET owner = stale.new_name WHERE owner = stale.old_name AND owner_role = stale.of_role;
+        UPDATE rag.domain SET owner = stale.new_name WHERE owner = stale.old_name AND owner_role = stale.of_role;
+    END LOOP;
+    UPDATE rag.collection_grant g SET principal = adopt_principal.principal
+    WHERE g.principal_role = found_role AND g.principal LIKE 'role:%' AND g.principal <> adopt_principal.principal;
+    UPDATE rag.accepted_collection a SET principal = adopt_principal.principal
+    WHERE a.principal_role = found_role AND a.principal LIKE 'role:%' AND a.principal <> adopt_principal.principal;
+    UPDATE rag.feedback f SET owner = adopt_principal.principal
+    WHERE f.owner_role = found_role AND f.owner LIKE 'role:%' AND f.owner <> adopt_principal.principal;
+END $$;
+
+CREATE OR REPLACE FUNCTION rag.document_after_truncate() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    TRUNCATE rag.metadata_value, rag.section, rag.chunk, rag.embedding, rag.segment, rag.deletion_count, rag.merge_failure,
+        rag.job, rag.attached_row, rag.feedback;
+    -- Rows of attached tables are still there, and become documents again.
+    UPDATE rag.attachment
+    SET state = 'filling', pass = 'scan', position = NULL, rows_read = 0, tries = 0, due_at = now(), filled_at = NULL
+    WHERE state IN ('filling', 'current');
+    PERFORM rag.wake_workers();
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE FUNCTION rag.forget_documents(domain_ids uuid[], document_ids uuid[]) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET enable_indexscan = on SET enable_indexonlyscan = on SET enable_bitmapscan = on AS $$
+DECLARE
+    chunk_domains uuid[];
+    chunk_ids uuid[];
+BEGIN
+    IF domain_ids IS NULL THEN
+        RETURN;
+    END IF;
+    WITH chunks AS (
+        DELETE FROM rag.chunk c USING unnest(domain_ids, document_ids) AS g (domain_id, id)
+        WHERE c.domain_id = g.domain_id AND c.document_id = g.id
+        RETURNING c.domain_id, c.id
+    )
+    SELECT array_agg(c.domain_id), array_agg(c.id) INTO chunk_domains, chunk_ids FROM chunks c;
+    -- A statement of its own, which sees vectors that were committed while the chunks were waited for: who adds vectors
+    -- of a model to come holds their chunks.
+    DELETE FROM rag.embedding e USING unnest(chunk_domains, chunk_ids) AS c (domain_id, id)
+    WHERE e.domain_id = c.domain_id AND e.chunk_id = c.id;
+    WITH gone AS (
+        SELECT domain_id, id FROM unnest(domain_ids, document_ids) AS g (domain_id, id)
+    ), sections AS (
+        DELETE FROM rag.section s USING gone g WHERE s.domain_id = g.domain_id AND s.document_id = g.id
+    ), metadata AS (
+        DELETE FROM rag.metadata_value m USING gone g WHERE m.domain_id = g.domain_id AND m.document_id = g.id
+    ), jobs AS (
+        DELETE FROM rag.job j USING gone g WHERE j.domain_id = g.domain_id AND j.document_id = g.id
+    ), feedback AS (
+        DELETE FROM rag.feedback f USING gone g WHERE f.domain_id = g.domain_id AND f.document_id = g.id
+    )
+    INSERT INTO rag.deletion_count (domain_id, chunks)
+    SELECT c.domain_id, count(*) FROM unnest(chunk_domains) AS c (domain_id)
+    -- A domain that is being deleted takes its segments with it.
+    WHERE EXISTS (SELECT FROM rag.domain d WHERE d.id = c.domain_id)
+    GROUP BY c.domain_id;
+    IF FOUND THEN
+        PERFORM rag.wake_workers();
+    END IF;
+END $$;
+COMMENT ON FUNCTION rag.forget_documents(uuid[], uuid[]) IS 'Deletes chunks, embeddings, sections, metadata rows, jobs and feedback of documents.';

@@ -1,24 +1,29 @@
 //! What each stage of a call did: in, out, milliseconds, and what it fell back to.
 
+use super::trail::Trail;
 use crate::error::Error;
 use crate::pg::ErrorReport;
+use crate::storage::Id;
 use pgrx::PgSqlErrorCode;
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// Rows of diagnostics, in order.
+/// Rows of diagnostics, in order, and what became of the candidates, where that is asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Stages(Vec<Stage>);
+pub(crate) struct Stages(Vec<Stage>, Option<Trail>);
 
+/// What a stage did.
 #[derive(Debug)]
-struct Stage {
-    name: &'static str,
-    input: usize,
-    output: usize,
-    milliseconds: f64,
-    method: Option<&'static str>,
-    fallback: Option<&'static str>,
-    reason: Option<String>,
+pub(crate) struct Stage {
+    pub(crate) name: &'static str,
+    pub(crate) input: usize,
+    pub(crate) output: usize,
+    pub(crate) milliseconds: f64,
+    pub(crate) method: Option<&'static str>,
+    pub(crate) fallback: Option<&'static str>,
+    pub(crate) reason: Option<String>,
+    /// An object with what else there is to say of it.
+    pub(crate) details: Option<Value>,
     warning: Option<String>,
 }
 
@@ -30,6 +35,40 @@ pub(crate) struct Watch {
 }
 
 impl Stages {
+    /// Keeps what becomes of each candidate as well.
+    pub(crate) fn with_trail() -> Self {
+        Self(Vec::new(), Some(Trail::default()))
+    }
+
+    /// For a part of the work that may be done again: see [`Self::extend`].
+    pub(crate) fn round(&self) -> Self {
+        if self.has_trail() { Self::with_trail() } else { Self::default() }
+    }
+
+    /// Whether it is kept what becomes of each candidate.
+    pub(crate) fn has_trail(&self) -> bool {
+        self.1.is_some()
+    }
+
+    /// What became of the candidates, if that was kept.
+    pub(crate) fn take_trail(&mut self) -> Option<Trail> {
+        self.1.take()
+    }
+
+    /// Notes where a stage put chunks: with their scores, best first. Nothing is done where nobody asks.
+    pub(crate) fn ranked(&mut self, stage: &'static str, hits: impl IntoIterator<Item = (Id, f64)>) {
+        if let Some(trail) = &mut self.1 {
+            trail.ranked(stage, hits.into_iter());
+        }
+    }
+
+    /// Notes why chunks are dropped. Nothing is done where nobody asks.
+    pub(crate) fn dropped(&mut self, chunks: impl IntoIterator<Item = Id>, reason: impl Fn(Id) -> String) {
+        if let Some(trail) = &mut self.1 {
+            chunks.into_iter().for_each(|chunk| trail.dropped(chunk, reason(chunk)));
+        }
+    }
+
     /// Begins a stage.
     pub(crate) fn start(&self, name: &'static str) -> Watch {
         Watch { name, since: Instant::now() }
@@ -49,6 +88,13 @@ impl Stages {
     pub(crate) fn warn(&mut self, warning: String) {
         if let Some(stage) = self.0.last_mut() {
             stage.because(&warning, warning.clone());
+        }
+    }
+
+    /// Adds to the last stage an object with what else there is to say of it.
+    pub(crate) fn detail(&mut self, details: Value) {
+        if let Some(stage) = self.0.last_mut() {
+            stage.details = Some(details);
         }
     }
 
@@ -98,6 +144,7 @@ impl Stages {
             method,
             fallback,
             reason,
+            details: None,
             warning,
         })
     }
@@ -107,9 +154,22 @@ impl Stages {
         self.0.iter().filter_map(|stage| stage.warning.as_deref())
     }
 
+    /// Stages that failed, each with what took its place.
+    pub(crate) fn fallbacks(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.0.iter().filter_map(|stage| Some((stage.name, stage.fallback?)))
+    }
+
     /// Takes over the stages of a part of the work.
     pub(crate) fn extend(&mut self, other: Stages) {
         self.0.extend(other.0);
+        if let (Some(trail), Some(other)) = (&mut self.1, other.1) {
+            trail.extend(other);
+        }
+    }
+
+    /// The stages themselves.
+    pub(crate) fn into_rows(self) -> Vec<Stage> {
+        self.0
     }
 
     /// One object per stage.
@@ -129,6 +189,9 @@ impl Stages {
                     if let Some(value) = value {
                         row[key] = value.into();
                     }
+                }
+                if let Some(details) = &stage.details {
+                    row["details"] = details.clone();
                 }
                 row
             })

@@ -4,8 +4,10 @@ use super::advice;
 use super::diagnostics::Stages;
 use super::options::{Fusion, SearchOptions};
 use super::scope::Scope;
-use rag_core::balance::balance;
+use super::scored;
+use rag_core::balance::{Balance, balance};
 use rag_core::fuse::{self, Ranked};
+use serde_json::json;
 use std::ops::RangeInclusive;
 
 /// What the keyword retriever's share may be where the model knows the language, or nothing is known of it.
@@ -24,21 +26,33 @@ pub(super) fn fuse(
     stages: &mut Stages,
 ) -> Vec<Ranked> {
     let watch = stages.start("fusion");
-    let (fused, method) = match (options.fusion, options.keyword_weight) {
+    let (fused, method, details) = match (options.fusion, options.keyword_weight) {
         (Fusion::Rrf, weight) => {
             let weight = weight.unwrap_or(0.5) as f32;
-            (fuse::rrf(&[(keyword, weight), (vector, 1.0 - weight)], options.rrf_k as f32), "rrf")
+            let fused = fuse::rrf(&[(keyword, weight), (vector, 1.0 - weight)], options.rrf_k as f32);
+            (fused, "rrf", json!({ "keyword_weight": weight, "rrf_k": options.rrf_k }))
         }
-        (Fusion::Weighted, Some(weight)) => (weighted(keyword, vector, weight as f32), "weighted, as given"),
+        (Fusion::Weighted, Some(weight)) => {
+            let fused = weighted(keyword, vector, weight as f32);
+            (fused, "weighted, as given", json!({ "keyword_weight": weight }))
+        }
         (Fusion::Weighted, None) => {
             let (bounds, method) = match advice::is_foreign(scope, query) {
                 true => (SHARE_OF_FOREIGN, "weighted, by language"),
                 false => (SHARE, "weighted, by agreement"),
             };
-            (weighted(keyword, vector, balance(keyword, vector, bounds).keyword_weight), method)
+            let Balance { keyword_weight, agreement, keyword_peak, vector_peak } =
+                balance(keyword, vector, bounds);
+            let details = json!({
+                "keyword_weight": keyword_weight, "agreement": agreement,
+                "keyword_peak": keyword_peak, "vector_peak": vector_peak,
+            });
+            (weighted(keyword, vector, keyword_weight), method, details)
         }
     };
     stages.done_as(watch, keyword.len() + vector.len(), fused.len(), method);
+    stages.detail(details);
+    stages.ranked("fusion", scored(&fused));
     fused
 }
 

@@ -6,6 +6,8 @@
 pub(crate) mod advice;
 pub(crate) mod context;
 pub(crate) mod diagnostics;
+pub(crate) mod evaluate;
+pub(crate) mod explain;
 mod fusion;
 pub(crate) mod keyword;
 pub(crate) mod options;
@@ -14,6 +16,7 @@ mod retriever;
 pub(crate) mod scope;
 mod segment_cache;
 mod show;
+pub(crate) mod trail;
 mod vector;
 pub(crate) mod verify;
 mod visible_segments;
@@ -70,7 +73,11 @@ const NO_CONTENT_HINT: &str = "A word in double quotes is looked for whatever it
 
 /// Searches the scope. A query without content finds nothing in any mode: its vector is near to everything.
 pub(crate) fn search(scope: &Scope, request: &SearchRequest<'_>) -> Result<SearchOutcome> {
-    let mut stages = Stages::default();
+    search_noting(scope, request, Stages::default())
+}
+
+/// As [`search`], with notes in `stages`, which may keep what becomes of each candidate.
+fn search_noting(scope: &Scope, request: &SearchRequest<'_>, mut stages: Stages) -> Result<SearchOutcome> {
     let languages = scope.languages();
     if !languages.is_empty()
         && !has_content(request.query, languages.values().map(String::as_str), &mut stages)
@@ -95,11 +102,13 @@ pub(crate) fn search(scope: &Scope, request: &SearchRequest<'_>) -> Result<Searc
             Some(Allowed { documents, chunks })
         }
     };
-    let is_short = {
-        let options = request.options;
-        let is_plain = !options.rerank && options.min_score.is_none() && options.source_boost == 0.0;
-        request.mode == Mode::Keyword && is_plain
-    };
+    let options = request.options;
+    // Its candidates are its hits.
+    let is_short = request.mode == Mode::Keyword
+        && !options.rerank
+        && options.min_score.is_none()
+        && options.source_boost == 0.0
+        && !stages.has_trail();
     let mut outcome = if is_short {
         keyword_only(scope, request, allowed.as_ref(), stages)?
     } else {
@@ -119,19 +128,19 @@ fn candidates(
     allowed: Option<&Allowed>,
     stages: &mut Stages,
 ) -> Result<Vec<SearchHit>> {
-    let mut wanted = request.options.candidates.max(request.k);
-    loop {
-        let mut round = Stages::default();
+    let wanted = request.options.candidates.max(request.k);
+    for (wanted, is_last) in [(wanted, false), (wanted * REFILL, true)] {
+        let mut round = stages.round();
         let ranked = rank(scope, request, wanted, allowed, &mut round)?;
         let is_all = ranked.keyword.len() < wanted && ranked.vector.len() < wanted;
-        let shown = show(scope, request, ranked, &mut round)?;
-        let is_enough = shown.removed == 0 || shown.hits.len() >= request.k;
-        if is_enough || is_all || wanted >= MOST_CANDIDATES {
+        let sieve = show(scope, request, ranked, &mut round)?;
+        if is_last || is_all || !sieve.is_short(request.k) {
+            let hits = sieve.finish(request.k, &mut round);
             stages.extend(round);
-            return Ok(shown.hits);
+            return Ok(hits);
         }
-        wanted = (wanted * 4).min(MOST_CANDIDATES);
     }
+    Ok(Vec::new())
 }
 
 /// Whether a query has content in one of these languages; if not, a stage says so, and a notice.
@@ -148,8 +157,8 @@ pub(crate) fn has_content<'a>(
     has_content
 }
 
-/// Most hits that are taken from a retriever to make up for near-duplicates.
-const MOST_CANDIDATES: usize = 4000;
+/// How many times as many hits are taken from a retriever to make up for near-duplicates.
+const REFILL: usize = 4;
 
 /// The short way: the retriever's own order is the result, and showing the hits is also the check that they live.
 fn keyword_only(
@@ -160,28 +169,39 @@ fn keyword_only(
 ) -> Result<SearchOutcome> {
     let watch = stages.start(KeywordRetriever::NAME);
     let mut retriever = KeywordRetriever::open(scope, request.query, allowed)?;
-    let mut sieve = Sieve::new(request.options);
+    let (mut sieve, mut found) = first_keyword_hits(scope, request, &mut retriever, request.k)?;
+    if found == request.k && sieve.is_short(request.k) {
+        let wanted = request.options.candidates.max(request.k) * REFILL;
+        (sieve, found) = first_keyword_hits(scope, request, &mut retriever, wanted)?;
+    }
+    retrieved(&mut stages, watch, &retriever, found);
+    let mut hits = sieve.finish(request.k, &mut stages);
+    hits.truncate(request.k);
+    Ok(SearchOutcome { hits, stages })
+}
+
+/// The first hits of the keyword retriever that the caller sees, sifted, and how many there are.
+fn first_keyword_hits(
+    scope: &Scope,
+    request: &SearchRequest<'_>,
+    retriever: &mut KeywordRetriever<'_>,
+    wanted: usize,
+) -> Result<(Sieve, usize)> {
     let mut shown = HashMap::new();
-    let hits = retrieve(&mut retriever, request.k, |unknown| {
-        let mut found = chunk::show(&scope.ids(), unknown)?;
-        let in_order = unknown.iter().filter_map(|id| found.remove(id));
-        let admitted: Vec<ShownChunk> = in_order.filter(|chunk| sieve.admits(chunk)).collect();
-        let ids = admitted.iter().map(|chunk| chunk.id).collect();
-        shown.extend(admitted.into_iter().map(|chunk| (chunk.id, chunk)));
+    let hits = retrieve(retriever, wanted, |unknown| {
+        let found = chunk::show(&scope.ids(), unknown)?;
+        let ids = found.keys().copied().collect();
+        shown.extend(found);
         Ok(ids)
     })?;
-    let hits: Vec<SearchHit> = hits
-        .into_iter()
-        .enumerate()
-        .filter_map(|(i, hit)| {
-            let chunk = shown.remove(&hit.id)?;
-            let score = f64::from(hit.score);
-            Some(SearchHit { chunk, score, keyword: Some((i + 1, score)), vector: None, rerank: None })
-        })
-        .collect();
-    retrieved(&mut stages, watch, &retriever, hits.len() + sieve.removed);
-    sieve.done(hits.len(), &mut stages);
-    Ok(SearchOutcome { hits, stages })
+    let mut sieve = Sieve::new(request.options);
+    for (i, hit) in hits.iter().enumerate() {
+        let score = f64::from(hit.score);
+        if let Some(chunk) = shown.remove(&hit.id) {
+            sieve.push(SearchHit { chunk, score, keyword: Some((i + 1, score)), vector: None, rerank: None });
+        }
+    }
+    Ok((sieve, hits.len()))
 }
 
 /// Ends the stage of a retriever.
@@ -214,6 +234,7 @@ fn ask<R: Retriever>(
     });
     match (found, substitute) {
         (Ok((retriever, hits)), _) => {
+            stages.ranked(R::NAME, scored(&hits));
             retrieved(stages, watch, &retriever, hits.len());
             Ok(Some((retriever, hits)))
         }
@@ -223,6 +244,10 @@ fn ask<R: Retriever>(
         }
         (Err(error), _) => Err(error),
     }
+}
+
+fn scored(hits: &[Ranked]) -> impl Iterator<Item = (Id, f64)> {
+    hits.iter().map(|hit| (hit.id, f64::from(hit.score)))
 }
 
 /// Ranked ids of the retrievers, fused.
@@ -291,13 +316,17 @@ fn finish(
     if request.options.rerank && !hits.is_empty() {
         let watch = stages.start("rerank");
         match rerank::rerank_hits(request.query, &mut hits, request.options.rerank_limit) {
-            Ok(pairs) => stages.done(watch, pairs, hits.len().min(request.k)),
+            Ok(pairs) => {
+                stages.done(watch, pairs, hits.len().min(request.k));
+                stages.ranked("rerank", hits.iter().take(pairs).map(|hit| (hit.chunk.id, hit.score)));
+            }
             Err(error) if diagnostics::is_engine_trouble(&error) => {
                 stages.fell_back(watch, "fused order", &error)
             }
             Err(error) => return Err(error),
         }
     }
+    stages.dropped(hits.iter().skip(request.k).map(|hit| hit.chunk.id), |_| "beyond k".to_owned());
     hits.truncate(request.k);
     Ok(SearchOutcome { hits, stages })
 }

@@ -36,7 +36,7 @@ choices! {
     /// What becomes of a chunk that says nearly the same as a better one.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(crate) enum NearDuplicates {
-        /// It is left out, and the next one moves up.
+        /// It gives way to the next ones, as long as there are any.
         Remove = "remove",
         Keep = "keep",
     }

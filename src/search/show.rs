@@ -4,7 +4,7 @@ use super::diagnostics::Stages;
 use super::keyword::Highlighter;
 use super::options::{NearDuplicates, SearchOptions};
 use super::scope::Scope;
-use super::{RankedHits, SearchHit, SearchRequest};
+use super::{RankedHits, SearchHit, SearchRequest, scored};
 use crate::error::Result;
 use crate::storage::Id;
 use crate::storage::chunk::{self, ShownChunk};
@@ -13,45 +13,49 @@ use rag_core::fuse::Ranked;
 use rag_core::near_duplicate::DistinctTexts;
 use std::collections::{HashMap, HashSet};
 
-/// Near-duplicates that one search removes at most: those beyond it are kept, so that a collection of hardly anything
-/// else is not gone through.
-const MOST_REMOVED: usize = 1000;
-
-/// Tells near-duplicates, where they are to be removed, from what is shown before them.
+/// Hits in the order of their ranks, apart from near-duplicates of better ones.
 pub(super) struct Sieve {
     distinct: Option<DistinctTexts>,
-    pub(super) removed: usize,
+    hits: Vec<(usize, SearchHit)>,
+    /// They give way to the next ones, as long as there are any.
+    near_duplicates: Vec<(usize, SearchHit)>,
 }
 
 impl Sieve {
     pub(super) fn new(options: &SearchOptions) -> Self {
         let removes = options.near_duplicates == NearDuplicates::Remove;
-        Self { distinct: removes.then(DistinctTexts::default), removed: 0 }
+        let distinct = removes.then(DistinctTexts::default);
+        Self { distinct, hits: Vec::new(), near_duplicates: Vec::new() }
     }
 
-    /// The stage of so many hits that are left.
-    pub(super) fn done(&self, left: usize, stages: &mut Stages) {
+    /// Takes the next hit by rank.
+    pub(super) fn push(&mut self, hit: SearchHit) {
+        let place = self.hits.len() + self.near_duplicates.len();
+        let is_near =
+            self.distinct.as_mut().is_some_and(|distinct| distinct.admit(&hit.chunk.content).is_some());
+        if is_near { &mut self.near_duplicates } else { &mut self.hits }.push((place, hit));
+    }
+
+    /// Whether near-duplicates leave fewer than `k` others.
+    pub(super) fn is_short(&self, k: usize) -> bool {
+        !self.near_duplicates.is_empty() && self.hits.len() < k
+    }
+
+    /// The hits in the order of their ranks: near-duplicates only where there is nothing else to make up `k`.
+    pub(super) fn finish(mut self, k: usize, stages: &mut Stages) -> Vec<SearchHit> {
+        let removed =
+            self.near_duplicates.split_off(k.saturating_sub(self.hits.len()).min(self.near_duplicates.len()));
+        stages.dropped(removed.iter().map(|(_, hit)| hit.chunk.id), |_| {
+            "near-duplicate of a better one".to_owned()
+        });
+        self.hits.append(&mut self.near_duplicates);
+        self.hits.sort_by_key(|(place, _)| *place);
         if self.distinct.is_some() {
             let watch = stages.start("near_duplicates");
-            stages.done(watch, left + self.removed, left);
+            stages.done(watch, self.hits.len() + removed.len(), self.hits.len());
         }
+        self.hits.into_iter().map(|(_, hit)| hit).collect()
     }
-
-    /// Whether a chunk is shown. Asked in the order of ranks.
-    pub(super) fn admits(&mut self, chunk: &ShownChunk) -> bool {
-        let Some(distinct) = self.distinct.as_mut().filter(|_| self.removed < MOST_REMOVED) else {
-            return true;
-        };
-        let is_distinct = distinct.admit(&chunk.content).is_none();
-        self.removed += usize::from(!is_distinct);
-        is_distinct
-    }
-}
-
-/// Hits, and how many near-duplicates gave way to them.
-pub(super) struct Shown {
-    pub(super) hits: Vec<SearchHit>,
-    pub(super) removed: usize,
 }
 
 /// The best hits, best first.
@@ -60,36 +64,40 @@ pub(super) fn show(
     request: &SearchRequest<'_>,
     ranked: RankedHits,
     stages: &mut Stages,
-) -> Result<Shown> {
+) -> Result<Sieve> {
     let options = request.options;
-    let needed = if options.rerank { options.rerank_limit.max(request.k) } else { request.k };
-    let mut order = ranked.order;
-    order.retain(|hit| options.min_score.is_none_or(|least| f64::from(hit.score) >= least));
+    let (needed, limit) = match options.rerank && options.rerank_limit > request.k {
+        true => (options.rerank_limit, "rerank_limit"),
+        false => (request.k, "k"),
+    };
+    let is_enough = |hit: &Ranked| options.min_score.is_none_or(|least| f64::from(hit.score) >= least);
+    let (mut order, below): (Vec<Ranked>, Vec<Ranked>) = ranked.order.into_iter().partition(is_enough);
+    stages.dropped(below.iter().map(|hit| hit.id), |_| "below min_score".to_owned());
     let mut chunks = HashMap::new();
     if options.source_boost > 0.0 {
         chunks = show_chunks(scope, &order)?;
         let watch = stages.start("source_boost");
         let boosted = boost_sources(scope, request, &chunks, &mut order);
         stages.done(watch, order.len(), boosted);
+        stages.ranked("source_boost", scored(&order));
     }
     let (keyword, vector) = (places(&ranked.keyword), places(&ranked.vector));
     let mut sieve = Sieve::new(options);
-    let mut hits = Vec::with_capacity(needed.min(order.len()));
     let mut rest = order.as_slice();
-    while hits.len() < needed && !rest.is_empty() {
-        let (next, others) = rest.split_at((needed - hits.len()).min(rest.len()));
+    while sieve.hits.len() < needed && !rest.is_empty() {
+        let (next, others) = rest.split_at((needed - sieve.hits.len()).min(rest.len()));
         rest = others;
         if options.source_boost == 0.0 {
             chunks = show_chunks(scope, next)?;
         }
         for hit in next {
-            let Some(chunk) = chunks.remove(&hit.id).filter(|chunk| sieve.admits(chunk)) else { continue };
+            let Some(chunk) = chunks.remove(&hit.id) else { continue };
             let (keyword, vector) = (keyword.get(&hit.id).copied(), vector.get(&hit.id).copied());
-            hits.push(SearchHit { chunk, score: f64::from(hit.score), keyword, vector, rerank: None });
+            sieve.push(SearchHit { chunk, score: f64::from(hit.score), keyword, vector, rerank: None });
         }
     }
-    sieve.done(hits.len(), stages);
-    Ok(Shown { hits, removed: sieve.removed })
+    stages.dropped(rest.iter().map(|hit| hit.id), |_| format!("beyond {limit}"));
+    Ok(sieve)
 }
 
 fn show_chunks(scope: &Scope, hits: &[Ranked]) -> Result<HashMap<Id, ShownChunk>> {

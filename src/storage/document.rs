@@ -1,6 +1,6 @@
 //! Documents: what callers write, and what the workers read and complete.
 
-use super::{Id, id, uuid, uuids};
+use super::{Id, id, id_of_text, uuid, uuids};
 use crate::error::Result;
 use crate::pg::spi;
 use pgrx::{JsonB, Uuid};
@@ -60,6 +60,18 @@ pub(crate) fn visible_of_domain(domain: Id) -> Result<Vec<Id>> {
     spi::read_snapshot("SELECT id FROM rag.document WHERE domain_id = $1", vec![uuid(domain).into()], |row| {
         row.require::<Uuid>(1).map(id)
     })
+}
+
+/// How many of these names documents have that the caller sees: a uri, or the id of one without.
+pub(crate) fn count_named(domains: &[Id], names: &[&str]) -> Result<usize> {
+    let ids = names.iter().filter_map(|name| id_of_text(name));
+    let found = spi::read_snapshot_one(
+        "SELECT (SELECT count(DISTINCT uri) FROM rag.document WHERE domain_id = ANY ($1) AND uri = ANY ($2))
+              + (SELECT count(*) FROM rag.document WHERE domain_id = ANY ($1) AND id = ANY ($3) AND uri IS NULL)",
+        vec![uuids(domains.iter().copied()).into(), names.to_vec().into(), uuids(ids).into()],
+        |row| row.require::<i64>(1),
+    )?;
+    Ok(found.unwrap_or(0) as usize)
 }
 
 /// The document of this key, if the caller sees one.

@@ -13,12 +13,13 @@ const CHUNKS: i64 = 4000;
 
 /// What is cleared, in this order: documents come after all that was made of them, so that whoever still
 /// writes for one is waited for.
-const TABLES: [(&str, i64); 9] = [
+const TABLES: [(&str, i64); 10] = [
     ("job", 10_000),
     ("chunk", CHUNKS),
     ("section", 10_000),
     ("metadata_value", 10_000),
     ("attached_row", 10_000),
+    ("feedback", 10_000),
     ("segment", 64),
     ("document", 200),
     ("deletion_count", 10_000),

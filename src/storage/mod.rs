@@ -13,9 +13,11 @@ mod definition;
 pub(crate) mod document;
 pub(crate) mod dropped;
 pub(crate) mod embedding;
+pub(crate) mod feedback;
 pub(crate) mod gateway;
 pub(crate) mod installed;
 pub(crate) mod job;
+pub(crate) mod judgement;
 pub(crate) mod metadata;
 pub(crate) mod model_change;
 pub(crate) mod relation;
@@ -51,6 +53,17 @@ pub(crate) fn uuids(ids: impl IntoIterator<Item = Id>) -> UuidArray {
 /// An id from SQL.
 pub(crate) fn id(uuid: Uuid) -> Id {
     Id::from_be_bytes(*uuid.as_bytes())
+}
+
+/// An id as Postgres writes it.
+pub(crate) fn text_of_id(id: Id) -> String {
+    uuid(id).to_string()
+}
+
+/// An id that was written by [`text_of_id`].
+pub(crate) fn id_of_text(text: &str) -> Option<Id> {
+    let id = Id::from_str_radix(&text.replace('-', ""), 16).ok()?;
+    (text_of_id(id) == text).then_some(id)
 }
 
 /// Whether a subscription writes the extension's tables: then jobs and what comes of them are another server's, and

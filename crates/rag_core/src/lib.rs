@@ -20,6 +20,7 @@ pub mod metadata;
 
 pub mod answer;
 pub mod balance;
+pub mod evaluate;
 pub mod fuse;
 pub mod near_duplicate;
 pub mod top_up;

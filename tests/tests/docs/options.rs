@@ -7,8 +7,11 @@ use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A call of each function that takes options, as far as it needs other arguments.
-const CALLS: [(&str, &str); 16] = [
+const CALLS: [(&str, &str); 19] = [
     ("rag_search", "'x'"),
+    ("rag_explain", "'x'"),
+    ("rag_evaluate", "NULL, 'query', 'judgement'"),
+    ("rag_feedback", "'x', rag.new_id(), 1"),
     ("rag_answer", "'x'"),
     ("rag_answer_text", "'x'"),
     ("rag_cite", "'x'"),
@@ -32,6 +35,10 @@ const LONG: usize = 10_000;
 /// A session of a superuser, with what the calls are about.
 fn prepared(database: &Database<'_>) -> Session {
     let mut admin = database.admin();
+    admin.run(
+        "CREATE TABLE query AS SELECT 1 AS id, 'x'::text AS query;
+         CREATE TABLE judgement AS SELECT 1 AS query_id, 'x'::text AS document, 1 AS relevance",
+    );
     admin.run("CREATE TABLE source (id int PRIMARY KEY, body text); INSERT INTO rag.document (content) VALUES ('x')");
     admin
 }

@@ -79,6 +79,7 @@ fn write_everything(session: &mut Session, label: &str) {
     session.run("INSERT INTO rag.metadata_rule (name, key, pattern) VALUES ('own', 'own', 'owned by')");
     session.run("SELECT rag_ingest_bytes(decode('255044462d312e37', 'hex'), title => 'unreadable')");
     session.settle();
+    session.run("SELECT rag_feedback('whose is it', id, 1) FROM rag.chunk");
 }
 
 fn list(owners: &[String]) -> String {
@@ -114,7 +115,21 @@ fn every_relation_shows_each_caller_exactly_his_rows() {
             let expected = match relation {
                 _ if BY_DOMAIN.contains(&relation) => format!("{shown} WHERE domain_id IN ({domains})"),
                 _ if BY_OWNER.contains(&relation) => format!("{shown} WHERE owner = ANY ({owners})"),
-                "domain" | "collection" => format!("{shown} WHERE owner = ANY ({owners})"),
+                "domain" | "collection" | "feedback" => format!("{shown} WHERE owner = ANY ({owners})"),
+                // They name neither domain nor owner: as many as these owners have, each of which has their own documents.
+                "feedback_query" | "feedback_judgement" | "feedback_chunk_judgement" => {
+                    let key = match relation {
+                        "feedback_query" => "query",
+                        "feedback_judgement" => "document_id",
+                        _ => "chunk_id",
+                    };
+                    let seen = person.session.count(&format!("SELECT count(*) FROM rag.{relation}"));
+                    let wanted = admin.count(&format!(
+                        "SELECT count(DISTINCT {key}) FROM rag.feedback WHERE owner = ANY ({owners})"
+                    ));
+                    assert_eq!(seen, wanted, "{}: rag.{relation}", person.name);
+                    continue;
+                }
                 "collection_status" => {
                     // Its figures are of the caller's rows, so only its keys can be compared.
                     let keys =

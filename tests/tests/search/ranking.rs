@@ -4,9 +4,6 @@ use super::{TOPICS, corpus};
 use rag_tests::{Database, literal};
 use std::collections::BTreeSet;
 
-/// Texts that are the same come one by one.
-const KEEP: &str = r#"'{"near_duplicates": "keep"}'"#;
-
 #[test]
 fn each_mode_finds_by_its_own_means() {
     let database = Database::new("modes");
@@ -92,16 +89,14 @@ fn the_same_call_gives_the_same_rows_and_ties_go_by_id() {
     let ids = ann.column("SELECT id FROM rag.chunk ORDER BY id");
     for mode in ["keyword", "vector", "hybrid"] {
         for k in [5, 12] {
-            let sql = format!(
-                "SELECT chunk_id FROM rag_search('cormorants', k => {k}, mode => '{mode}', options => {KEEP})"
-            );
+            let sql = format!("SELECT chunk_id FROM rag_search('cormorants', k => {k}, mode => '{mode}')");
             let found = ann.column(&sql);
             assert_eq!(found, ids[..k], "{mode}");
             assert_eq!(ann.column(&sql), found);
         }
     }
     let scores = ann
-        .column(&format!("SELECT DISTINCT (keyword_score, vector_score)::text FROM rag_search('cormorants', k => 12, options => {KEEP})"));
+        .column("SELECT DISTINCT (keyword_score, vector_score)::text FROM rag_search('cormorants', k => 12)");
     assert_eq!(scores.len(), 1, "{scores:?}");
 }
 

@@ -31,19 +31,19 @@ fn near_duplicates_give_way_to_the_next_ones() {
     ann.run(&format!("INSERT INTO rag.document (uri, content) VALUES ('code', '{BOILER} See FC-001-234.')"));
     ann.settle();
     for mode in ["keyword", "vector", "hybrid"] {
-        let search =
-            |options: &str| format!("rag_search('boiler', k => 4, mode => '{mode}', options => '{options}')");
-        let found = ann.column(&format!("SELECT uri FROM {} ORDER BY rank", search("{}")));
-        // Nothing else has the word.
-        assert_eq!(found.len(), if mode == "keyword" { 3 } else { 4 }, "{mode}: {found:?}");
+        let search = |k: i32, options: &str| {
+            format!("rag_search('boiler', k => {k}, mode => '{mode}', options => '{options}')")
+        };
+        let found = ann.column(&format!("SELECT uri FROM {} ORDER BY rank", search(3, "{}")));
         assert_eq!(found.iter().filter(|uri| uri.starts_with("copy")).count(), 1, "{mode}: {found:?}");
         for uri in ["other", "code"] {
             assert!(found.iter().any(|found| found == uri), "{mode}: {found:?}");
         }
-        let removed = stage(&mut ann, &search("{}"), "near_duplicates");
-        assert_eq!(removed["out"], found.len(), "{removed}");
-        assert!(removed["in"].as_u64() > removed["out"].as_u64(), "{removed}");
-        let kept = ann.column(&format!("SELECT uri FROM {}", search(r#"{"near_duplicates": "keep"}"#)));
+        // Where there is nothing else they make up the number: ten documents and the 129 other copies.
+        let removed = stage(&mut ann, &search(20, "{}"), "near_duplicates");
+        assert_eq!(removed["out"], 20, "{mode}: {removed}");
+        assert!(removed["in"].as_u64() > removed["out"].as_u64(), "{mode}: {removed}");
+        let kept = ann.column(&format!("SELECT uri FROM {}", search(3, r#"{"near_duplicates": "keep"}"#)));
         assert!(kept.iter().filter(|uri| uri.starts_with("copy")).count() >= 2, "{mode}: {kept:?}");
     }
 }
@@ -95,15 +95,14 @@ fn a_source_that_is_named_in_the_query_is_preferred_if_asked_for() {
     ann.ingest("Valves are closed in winter, before the first frost.", "https://host/heating/garden.md");
     let search = |boost: f64| {
         format!(
-            "rag_search('valves heating frost', options => '{{\"source_boost\": {boost}, \"near_duplicates\": \"keep\"}}')"
+            "rag_search('valves heating frost', mode => 'keyword', options => '{{\"source_boost\": {boost}, \"near_duplicates\": \"keep\"}}')"
         )
     };
     let first = ann.value(&format!("SELECT uri FROM {} WHERE rank = 1", search(0.5)));
     assert_eq!(first, "https://host/manuals/heating.md");
     assert_eq!(stage(&mut ann, &search(0.5), "source_boost")["out"], 1);
-    let score = |boost: f64| format!("SELECT score FROM {} WHERE uri LIKE '%heating.md'", search(boost));
-    let gained = ann.float(&score(0.5)) - ann.float(&score(0.0));
-    assert!((gained - 0.5).abs() < 1e-6, "{gained}");
+    let score = ann.float(&format!("SELECT score FROM {} WHERE rank = 1", search(0.5)));
+    assert!(score > 1.0 && score <= 1.5, "{score}");
 }
 
 #[test]

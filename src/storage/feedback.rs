@@ -1,0 +1,51 @@
+//! Feedback: what callers say of chunks that they see.
+
+use super::{Id, uuid};
+use crate::error::Result;
+use crate::pg::{principal, spi};
+use rag_core::hash::sha256;
+
+/// A chunk, and the query that it was shown for.
+pub(crate) struct Shown<'a> {
+    pub(crate) domain: Id,
+    pub(crate) document: Id,
+    pub(crate) chunk: Id,
+    pub(crate) query: &'a str,
+}
+
+/// Notes what an owner says, in place of what they said before; nothing where the document is gone meanwhile. Elevated.
+pub(crate) fn put(shown: &Shown<'_>, owner: &str, verdict: i32) -> Result<()> {
+    let mut args = key(shown, owner)?;
+    args.extend([shown.query.into(), verdict.into()]);
+    // Whoever deletes the document is waited for, or waits.
+    spi::run(
+        "INSERT INTO rag.feedback AS f (domain_id, document_id, chunk_id, owner, owner_role, query_sha256, query, verdict)
+         SELECT d.domain_id, d.id, $3, $4, $5::oid::regrole, $6, $7, $8
+         FROM rag.document d WHERE d.domain_id = $1 AND d.id = $2 FOR KEY SHARE
+         ON CONFLICT ON CONSTRAINT feedback_pkey DO UPDATE SET verdict = excluded.verdict, created_at = now()",
+        args,
+    )
+}
+
+/// Forgets what an owner said. Elevated.
+pub(crate) fn take_back(shown: &Shown<'_>, owner: &str) -> Result<()> {
+    spi::run(
+        "DELETE FROM rag.feedback
+         WHERE domain_id = $1 AND document_id = $2 AND chunk_id = $3 AND owner = $4 AND owner_role = $5::oid::regrole
+           AND query_sha256 = $6",
+        key(shown, owner)?,
+    )
+}
+
+/// The arguments $1 to $6.
+fn key(shown: &Shown<'_>, owner: &str) -> Result<Vec<spi::Arg>> {
+    let role = principal::existing_role(owner)?;
+    Ok(vec![
+        uuid(shown.domain).into(),
+        uuid(shown.document).into(),
+        uuid(shown.chunk).into(),
+        owner.into(),
+        i64::from(role.to_u32()).into(),
+        sha256(shown.query.as_bytes()).to_vec().into(),
+    ])
+}

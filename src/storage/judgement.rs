@@ -1,0 +1,165 @@
+//! Tables of queries and judgements, which are users' own: read as the caller, whole, and checked while they are read.
+
+use super::relation::{self, Attribute, Relation};
+use crate::error::{Error, Result, excerpt};
+use crate::pg::{Oid, spi};
+use pgrx::prelude::PgSqlErrorCode as Code;
+use std::collections::{HashMap, HashSet};
+
+/// Most queries of one evaluation.
+pub(crate) const MAX_QUERIES: usize = 10_000;
+
+/// Most judgements of one evaluation.
+pub(crate) const MAX_JUDGEMENTS: usize = 1_000_000;
+
+/// A query of the caller's table.
+pub(crate) struct JudgedQuery {
+    pub(crate) id: String,
+    pub(crate) text: String,
+}
+
+/// Grades by what they are of, for each query by its id.
+pub(crate) type Judgements = HashMap<String, HashMap<String, i32>>;
+
+/// What a column must be.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// Compared by its text.
+    Any,
+    Text,
+    Integer,
+}
+
+impl Kind {
+    fn fits(self, attribute: &Attribute) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Text => attribute.category == "S",
+            Self::Integer => ["int2", "int4", "int8"]
+                .iter()
+                .any(|name| attribute.type_name == format!("pg_catalog.{name}")),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any type",
+            Self::Text => "a text",
+            Self::Integer => "an integer",
+        }
+    }
+}
+
+/// The queries, in the order of their ids: `id` of any type that has an order, `query` a text.
+///
+/// 42501: the caller may not read them. 42809: no table or view. 22023: a column is missing or of another type, an id stands
+/// twice. 22004: a value is NULL. 54000: more than [`MAX_QUERIES`].
+pub(crate) fn queries(table: Oid) -> Result<Vec<JudgedQuery>> {
+    let table = Table::open(table, "queries", &[("id", Kind::Any), ("query", Kind::Text)])?;
+    let sql = format!(
+        "SELECT t.\"id\"::pg_catalog.text, t.\"query\"::pg_catalog.text FROM {} AS t ORDER BY t.\"id\" LIMIT $1",
+        table.name()
+    );
+    let rows = table.read(&sql, MAX_QUERIES, |row| {
+        Ok(JudgedQuery { id: table.value(row, 1, "id")?, text: table.value(row, 2, "query")? })
+    })?;
+    let mut seen = HashSet::new();
+    match rows.iter().find(|row| !seen.insert(&row.id)) {
+        Some(twice) => Err(table.twice(&format!("id \"{}\"", excerpt(&twice.id)))),
+        None => Ok(rows),
+    }
+}
+
+/// The judgements: `query_id` and `document` of any type, `relevance` an integer. Errors as [`queries`], the limit being
+/// [`MAX_JUDGEMENTS`].
+pub(crate) fn judgements(table: Oid) -> Result<Judgements> {
+    let columns = [("query_id", Kind::Any), ("document", Kind::Any), ("relevance", Kind::Integer)];
+    let table = Table::open(table, "judgements", &columns)?;
+    let sql = format!(
+        "SELECT t.\"query_id\"::pg_catalog.text, t.\"document\"::pg_catalog.text, t.\"relevance\"::pg_catalog.int8
+         FROM {} AS t LIMIT $1",
+        table.name()
+    );
+    let rows = table.read(&sql, MAX_JUDGEMENTS, |row| {
+        let grade: i64 = table.value(row, 3, "relevance")?;
+        let grade = i32::try_from(grade).map_err(|_| {
+            Error::invalid(format!("relevance of {} is {grade}, beyond an integer", table.name()))
+        })?;
+        Ok((table.value::<String>(row, 1, "query_id")?, table.value::<String>(row, 2, "document")?, grade))
+    })?;
+    let mut judgements = Judgements::new();
+    for (query, document, grade) in rows {
+        let of_query = judgements.entry(query.clone()).or_default();
+        if of_query.insert(document.clone(), grade).is_some() {
+            let (document, query) = (excerpt(&document), excerpt(&query));
+            return Err(table.twice(&format!("document \"{document}\" of query \"{query}\"")));
+        }
+    }
+    Ok(judgements)
+}
+
+/// A relation that the caller may read.
+struct Table {
+    relation: Relation,
+}
+
+impl Table {
+    fn open(oid: Oid, argument: &str, columns: &[(&str, Kind)]) -> Result<Self> {
+        let gone = || Error::missing(format!("{argument}: no table has the OID {}", oid.to_u32()));
+        let relation = relation::relation(oid)?.ok_or_else(gone)?;
+        if !["r", "p", "v", "m", "f"].contains(&relation.kind.as_str()) {
+            let message = format!("{argument}: {} is no table or view", relation.full_name);
+            return Err(Error::new(Code::ERRCODE_WRONG_OBJECT_TYPE, message));
+        }
+        let attributes = relation::attributes(oid)?;
+        let (mut wrong, mut numbers) = (Vec::new(), Vec::new());
+        for (name, kind) in columns {
+            match attributes.iter().find(|attribute| attribute.name == *name) {
+                Some(found) if kind.fits(found) => numbers.push(found.number),
+                Some(found) => wrong.push(format!("\"{name}\" is {}, not {}", found.type_name, kind.name())),
+                None => wrong.push(format!("\"{name}\" is missing")),
+            }
+        }
+        if !wrong.is_empty() {
+            let wanted = columns.iter().map(|(name, kind)| format!("\"{name}\" ({})", kind.name()));
+            return Err(Error::invalid(format!(
+                "{argument}: {} does not have the columns that are read",
+                relation.full_name
+            ))
+            .detail(format!("Column {}.", wrong.join(", ")))
+            .hint(format!(
+                "Columns are {}: a view can give them these names.",
+                wanted.collect::<Vec<_>>().join(", ")
+            )));
+        }
+        if !relation::rights(oid, &numbers)?.can_read {
+            return Err(Error::forbidden(format!("permission denied for {}", relation.full_name))
+                .hint("The columns are read as the caller: GRANT SELECT on them."));
+        }
+        if relation::lock(oid) { Ok(Self { relation }) } else { Err(gone()) }
+    }
+
+    /// Quoted, with its schema.
+    fn name(&self) -> &str {
+        &self.relation.full_name
+    }
+
+    /// Runs a statement that ends with `LIMIT $1`. 54000: more than `most` rows.
+    fn read<R>(&self, sql: &str, most: usize, each: impl FnMut(&spi::Row) -> Result<R>) -> Result<Vec<R>> {
+        let rows = spi::read_snapshot_once(sql, vec![(most as i64 + 1).into()], each)?;
+        if rows.len() > most {
+            return Err(Error::limit(format!("{} has more than {most} rows", self.name()))
+                .hint("A view can take a sample of them."));
+        }
+        Ok(rows)
+    }
+
+    fn value<T: pgrx::FromDatum>(&self, row: &spi::Row, number: i32, column: &str) -> Result<T> {
+        row.get(number).ok_or_else(|| Error::null(&format!("column {column} of {}", self.name())))
+    }
+
+    fn twice(&self, what: &str) -> Error {
+        Error::invalid(format!("{} has two rows of {what}", self.name()))
+            .hint("A view can keep one of them: SELECT DISTINCT ON, or max(relevance).")
+    }
+}
