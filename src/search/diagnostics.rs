@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::pg::ErrorReport;
 use pgrx::PgSqlErrorCode;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::time::Instant;
 
 /// Rows of diagnostics, in order.
@@ -16,7 +17,7 @@ struct Stage {
     input: usize,
     output: usize,
     milliseconds: f64,
-    method: Option<&'static str>,
+    method: Option<Cow<'static, str>>,
     fallback: Option<&'static str>,
     reason: Option<String>,
     warning: Option<String>,
@@ -41,8 +42,14 @@ impl Stages {
     }
 
     /// Ends a stage that did its work in one of several ways.
-    pub(crate) fn done_as(&mut self, watch: Watch, input: usize, output: usize, method: &'static str) {
-        self.push(watch, input, output, Some(method), None);
+    pub(crate) fn done_as(
+        &mut self,
+        watch: Watch,
+        input: usize,
+        output: usize,
+        method: impl Into<Cow<'static, str>>,
+    ) {
+        self.push(watch, input, output, Some(method.into()), None);
     }
 
     /// Adds to the last stage what the caller should know of it.
@@ -85,7 +92,7 @@ impl Stages {
         watch: Watch,
         input: usize,
         output: usize,
-        method: Option<&'static str>,
+        method: Option<Cow<'static, str>>,
         fallback: Option<&'static str>,
     ) -> &mut Stage {
         let milliseconds = watch.since.elapsed().as_secs_f64() * 1000.0;
@@ -122,7 +129,7 @@ impl Stages {
                     "ms": (stage.milliseconds * 1000.0).round() / 1000.0,
                 });
                 for (key, value) in [
-                    ("method", stage.method),
+                    ("method", stage.method.as_deref()),
                     ("fallback", stage.fallback),
                     ("reason", stage.reason.as_deref()),
                 ] {

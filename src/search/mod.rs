@@ -260,7 +260,8 @@ fn rank(
 
 /// The fused hits with what is shown of them, best first: those that may still become one of the `k`.
 fn shown(scope: &Scope, request: &SearchRequest<'_>, ranked: RankedHits) -> Result<Vec<SearchHit>> {
-    let needed = if request.options.rerank { request.options.rerank_limit.max(request.k) } else { request.k };
+    let reranked = if request.options.rerank { rerank::most_pairs(request.options) } else { 0 };
+    let needed = reranked.max(request.k);
     let best: Vec<Ranked> = ranked
         .order
         .into_iter()
@@ -295,8 +296,8 @@ fn finish(
 ) -> Result<SearchOutcome> {
     if request.options.rerank && !hits.is_empty() {
         let watch = stages.start("rerank");
-        match rerank::rerank_hits(request.query, &mut hits, request.options.rerank_limit) {
-            Ok(pairs) => stages.done(watch, pairs, hits.len().min(request.k)),
+        match rerank::rerank_hits(request.query, &mut hits, request.options) {
+            Ok((pairs, model)) => stages.done_as(watch, pairs, hits.len().min(request.k), model),
             Err(error) if diagnostics::is_engine_trouble(&error) => {
                 stages.fell_back(watch, "fused order", &error)
             }

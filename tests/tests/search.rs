@@ -8,6 +8,8 @@ mod advice;
 mod calling;
 #[path = "search/ranking.rs"]
 mod ranking;
+#[path = "search/rerank_models.rs"]
+mod rerank_models;
 #[path = "search/reranking.rs"]
 mod reranking;
 

@@ -20,6 +20,7 @@ pub mod metadata;
 
 pub mod answer;
 pub mod fuse;
+pub mod rerank;
 pub mod top_up;
 
 pub mod hash;

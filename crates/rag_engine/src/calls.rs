@@ -2,6 +2,7 @@
 
 use crate::backend::{Backend, ChatBackend, Conditions, Input, too_long};
 use crate::cache::Value;
+use crate::device::pair_budget;
 use crate::dispatch::{self, refuse_bulk_when_short};
 use crate::engine::Engine;
 use crate::failure::{Explain, failure, internal};
@@ -58,8 +59,8 @@ pub(crate) fn answer(engine: &Arc<Engine>, request: Request, client: BorrowedFd<
         Call::Status => Ok(Reply::Status(engine.status())),
         Call::Models => Ok(Reply::Models(engine.models.list(engine.settings().allow_remote))),
         Call::Embed { model, role, texts } => embed(engine, &caller, model.as_deref(), role, &texts),
-        Call::Rerank { model, query, passages } => {
-            rerank(engine, &caller, model.as_deref(), &query, &passages)
+        Call::Rerank { model, query, passages, within_budget } => {
+            rerank(engine, &caller, model.as_deref(), &query, &passages, within_budget)
         }
         Call::Prepare(prepare) => with_document_permit(engine, &caller, prepare.content.bytes(), |waiter| {
             parse::prepare(&engine.models, &engine.settings().parse, &engine.child_lock, prepare, waiter)
@@ -145,8 +146,11 @@ fn rerank(
     model: Option<&str>,
     query: &str,
     passages: &[String],
+    within_budget: bool,
 ) -> Result<Reply, NoReply> {
     let model = engine.models.model(model, ModelKind::Reranker, caller.deadline)?;
+    let budget = pair_budget(engine.device.device, model.backend.limits().is_local);
+    let passages = if within_budget { &passages[..passages.len().min(budget)] } else { passages };
     check_length("query", 0, query)?;
     let cache_key = |passage: &str| {
         let parts = [model.folder.name.as_bytes(), query.as_bytes(), passage.as_bytes()];
@@ -165,7 +169,7 @@ fn rerank(
         let passage = &passage[..passage.floor_char_boundary(most.saturating_mul(MOST_BYTES_PER_TOKEN))];
         let passage = tokenizer.beginning(passage, most)?;
         if is_local {
-            let row = tokenizer.encode_pair(start, passage)?;
+            let row = model.pairs.encode(start, passage)?;
             return Ok(Input { row, ..Input::default() });
         }
         let CutPair { query, passage, row } = tokenizer.cut_pair(start, passage)?;

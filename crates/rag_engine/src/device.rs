@@ -9,6 +9,12 @@ const CPU_BATCH_TOKENS: u32 = 4096;
 /// Bytes of device memory taken per padded token of a batch: activations of a BERT-large, with room to spare.
 const DEVICE_BYTES_PER_TOKEN: usize = 256 * 1024;
 
+/// Pairs that a search has reranked on the CPU, unless it says otherwise: some tenths of a second of a small model.
+const CPU_PAIRS: usize = 10;
+
+/// Pairs on a device made for it, and elsewhere, where it costs this machine nothing.
+const DEVICE_PAIRS: usize = rag_wire::MAX_PAIR_BUDGET;
+
 /// A device that models run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Device {
@@ -44,6 +50,11 @@ enum Requested {
     Auto,
     Cpu,
     Cuda(usize),
+}
+
+/// Pairs that a reranker scores for a search that leaves their number to the engine.
+pub(crate) fn pair_budget(device: Device, is_local: bool) -> usize {
+    if is_local && device == Device::Cpu { CPU_PAIRS } else { DEVICE_PAIRS }
 }
 
 /// Resolves the setting. Falls back to the CPU with a note; call it after ONNX Runtime has been loaded.

@@ -73,11 +73,9 @@ fn call() -> impl Strategy<Value = Call> {
             role,
             texts
         }),
-        (prop::option::of(text()), text(), texts()).prop_map(|(model, query, passages)| Call::Rerank {
-            model,
-            query,
-            passages
-        }),
+        (prop::option::of(text()), text(), texts(), any::<bool>()).prop_map(
+            |(model, query, passages, within_budget)| Call::Rerank { model, query, passages, within_budget }
+        ),
         prepare().prop_map(Call::Prepare),
         (content(), prop::option::of(text()))
             .prop_map(|(content, media_type)| Call::Parse { content, media_type }),
