@@ -86,10 +86,15 @@ pub(crate) fn rerank(
     }
 }
 
-/// A document, parsed and cut.
+/// A document, parsed and cut; a warning says if it was cut in another way than was asked for.
 pub(crate) fn prepare(prepare: Prepare, lane: Lane, principals: &[String]) -> Result<PreparedDocument> {
     match send(Call::Prepare(prepare), lane, principals)? {
-        Reply::Prepared(document) => Ok(document),
+        Reply::Prepared(document) => {
+            if let Some(reason) = &document.fallback {
+                pgrx::warning!("rag_ext: cut as by recursive, not by semantic: {reason}");
+            }
+            Ok(document)
+        }
         other => Err(unexpected(&other)),
     }
 }

@@ -24,6 +24,9 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 /// What of a passage to score is beyond so many bytes per token that the model takes is not looked at.
 const MOST_BYTES_PER_TOKEN: usize = 64;
 
+/// Sentences of a document that wait for a model together.
+const SENTENCES_AT_ONCE: usize = 64;
+
 /// From so many bytes on, documents are prepared one after the other.
 const LARGE_DOCUMENT_BYTES: u64 = 4 << 20;
 
@@ -63,7 +66,11 @@ pub(crate) fn answer(engine: &Arc<Engine>, request: Request, client: BorrowedFd<
             rerank(engine, &caller, model.as_deref(), &query, &passages, within_budget)
         }
         Call::Prepare(prepare) => with_document_permit(engine, &caller, prepare.content.bytes(), |waiter| {
-            parse::prepare(&engine.models, &engine.settings().parse, &engine.child_lock, prepare, waiter)
+            let (models, settings) = (&engine.models, engine.settings());
+            let embed = |model: &str, texts| {
+                parse::unless_background(caller.lane, embed_sentences(engine, &caller, model, texts))
+            };
+            parse::prepare(models, &settings.parse, &engine.child_lock, prepare, waiter, embed)
                 .map(Reply::Prepared)
         }),
         Call::Parse { content, media_type } => {
@@ -138,6 +145,29 @@ fn embed(
     };
     let values = vectors.concat();
     Ok(Reply::Embeddings(Embeddings { model: folder.name.clone(), dimension, values }))
+}
+
+/// Vectors of a document's sentences. Each is computed alone: where the document is cut depends on small differences, and
+/// it is to be cut in the same way again.
+fn embed_sentences(
+    engine: &Arc<Engine>,
+    caller: &Caller<'_>,
+    model: &str,
+    texts: Vec<String>,
+) -> Result<Vec<Vec<f32>>, NoReply> {
+    let model = engine.models.model(Some(model), ModelKind::Embedding, caller.deadline)?;
+    let prefix = &model.folder.passage_prefix;
+    let mut vectors = Vec::with_capacity(texts.len());
+    for (part, texts) in texts.chunks(SENTENCES_AT_ONCE).enumerate() {
+        let mut rows = Rows::default();
+        for (index, text) in texts.iter().enumerate() {
+            let number = part * SENTENCES_AT_ONCE + index;
+            let input = || encode(&model.folder, &model.tokenizer, format!("{prefix}{text}"), number);
+            rows.wanted(text, input)?;
+        }
+        vectors.extend(rows.results(|inputs| dispatch::compute(engine, caller, &model, true, inputs))?);
+    }
+    Ok(vectors)
 }
 
 fn rerank(

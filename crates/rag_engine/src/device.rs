@@ -142,6 +142,14 @@ mod tests {
     }
 
     #[test]
+    fn pairs_are_few_only_where_they_take_this_machines_processor() {
+        assert_eq!(pair_budget(Device::Cpu, true), 10);
+        for (device, is_local) in [(Device::Cuda(0), true), (Device::Cuda(0), false), (Device::Cpu, false)] {
+            assert_eq!(pair_budget(device, is_local), 50, "{device} {is_local}");
+        }
+    }
+
+    #[test]
     fn batch_budget_follows_free_memory_within_bounds() {
         assert_eq!(batch_tokens(0), CPU_BATCH_TOKENS);
         assert_eq!(batch_tokens(16 << 30), 16_384);

@@ -25,17 +25,22 @@ fn content() -> impl Strategy<Value = Content> {
 }
 
 fn chunking() -> impl Strategy<Value = ChunkOptions> {
-    let method =
-        prop_oneof![Just(ChunkMethod::Recursive), Just(ChunkMethod::Section), Just(ChunkMethod::ParentChild)];
+    let method = prop::sample::select(vec![
+        ChunkMethod::Recursive,
+        ChunkMethod::Section,
+        ChunkMethod::ParentChild,
+        ChunkMethod::Semantic,
+    ]);
     let unit = prop_oneof![Just(SizeUnit::Tokens), Just(SizeUnit::Characters)];
-    (method, unit, any::<[u32; 3]>(), any::<bool>()).prop_map(
-        |(method, unit, [size, overlap, min_size], context)| ChunkOptions {
+    (method, unit, any::<[u32; 4]>(), any::<bool>()).prop_map(
+        |(method, unit, [size, overlap, min_size, breakpoint_percentile], context)| ChunkOptions {
             method,
             unit,
             size,
             overlap,
             min_size,
             context,
+            breakpoint_percentile,
         },
     )
 }
