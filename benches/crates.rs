@@ -60,8 +60,13 @@ fn chunking(criterion: &mut Criterion) {
     };
     let budget = TokenBudget { max_tokens: 512, special_tokens: 2, passage_prefix_tokens: 0 };
     let options = ChunkOptions::default();
-    let request =
-        ChunkRequest { title: None, language: SentenceLanguage::Unknown, options: &options, budget };
+    let request = ChunkRequest {
+        title: None,
+        language: SentenceLanguage::Unknown,
+        options: &options,
+        budget,
+        breaks: None,
+    };
     let mut group = criterion.benchmark_group("chunk");
     group.throughput(Throughput::Bytes(parsed.text.len() as u64)).sample_size(10);
     group.bench_function("1 MB of Markdown", |bencher| {

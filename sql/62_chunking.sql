@@ -14,7 +14,7 @@ CREATE FUNCTION rag_chunk(content text, options jsonb DEFAULT '{}')
         page_from integer, page_to integer, char_from integer, char_to integer, tokens integer, sha256 bytea, context text, content text)
     AS 'MODULE_PATHNAME', 'rag_chunk_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 100 COST 100000;
 COMMENT ON FUNCTION rag_chunk(text, jsonb) IS
-    'The chunks that ingestion would make of a text, in order; nothing is stored. options: method, unit, size, overlap, min_size, context (these as in a collection''s chunking), model, title, media_type, language. See docs/reference.md.';
+    'The chunks that ingestion would make of a text, in order; nothing is stored. options: method, unit, size, overlap, min_size, context, breakpoint_percentile (these as in a collection''s chunking), model, title, media_type, language. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_chunk');
 
 CREATE FUNCTION rag_chunk_bytes(content bytea, options jsonb DEFAULT '{}')

@@ -195,3 +195,8 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION rag.forget_documents(uuid[], uuid[]) IS 'Deletes chunks, embeddings, sections, metadata rows, jobs and feedback of documents.';
+COMMENT ON FUNCTION rag_search(text, text, jsonb, integer, text, jsonb) IS
+    'The k best chunks that the caller may see: min(k, eligible) rows, best first, ties by chunk id. options: fusion (weighted or rrf), keyword_weight (0 to 1, 0.5), rrf_k (60), candidates (of each retriever), min_score (0 to 1), rerank (boolean), rerank_model (implies rerank), rerank_limit (pairs), snippet_length (characters). See docs/reference.md.';
+
+COMMENT ON FUNCTION rag_chunk(text, jsonb) IS
+    'The chunks that ingestion would make of a text, in order; nothing is stored. options: method, unit, size, overlap, min_size, context, breakpoint_percentile (these as in a collection''s chunking), model, title, media_type, language. See docs/reference.md.';

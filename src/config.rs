@@ -112,7 +112,13 @@ settings! {
         "The option \"candidates\" of a call overrides it.";
     ENGINE_TIMEOUT "engine_timeout" integer(60_000, 1..=3_600_000, Unit::Milliseconds) User Everyone
         "Longest wait for one interactive request to the engine."
-        "Generated answers have rag_ext.llm_deadline instead. An engine that says nothing at all for 5 s, as one that is stopped, counts as down.";
+        "Generated answers have rag_ext.llm_deadline instead, the reranking of a search rag_ext.rerank_timeout. An engine that says nothing at all for 5 s, as one that is stopped, counts as down.";
+    RERANK_LIMIT "rerank_limit" integer(0, 0..=1000, Unit::Count) User Everyone
+        "Most pairs of query and chunk that a search reranks."
+        "The option rerank_limit of a search goes before it. 0: 10 where the reranker runs on the CPU, 50 where it runs on a GPU or behind an endpoint.";
+    RERANK_TIMEOUT "rerank_timeout" integer(30_000, 1..=3_600_000, Unit::Milliseconds) User Everyone
+        "Longest time that a search spends on reranking."
+        "Beyond it the search keeps the order that it had. What was scored until then is not used.";
 
     SYNC "sync" switch(false) User Everyone
         "Processes documents in the transaction that writes them."
@@ -293,6 +299,16 @@ pub(crate) fn candidates() -> usize {
 /// Deadline of an interactive request.
 pub(crate) fn engine_timeout() -> Duration {
     Duration::from_millis(count(&ENGINE_TIMEOUT).into())
+}
+
+/// Most pairs that a search reranks; `None` leaves it to the engine.
+pub(crate) fn rerank_limit() -> Option<usize> {
+    usize::try_from(RERANK_LIMIT.get()).ok().filter(|limit| *limit > 0)
+}
+
+/// Longest time of the reranking of a search.
+pub(crate) fn rerank_timeout() -> Duration {
+    Duration::from_millis(count(&RERANK_TIMEOUT).into())
 }
 
 /// Most ingest workers per database; 0 is none.

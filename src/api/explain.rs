@@ -13,6 +13,7 @@ use pgrx::JsonB;
 use pgrx::prelude::*;
 use rag_core::option::{Choice, OptionReader};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// Stages whose ranks and scores have columns; those of others stand in the details.
 const WITH_COLUMNS: [&str; 4] = ["keyword", "vector", "fusion", "rerank"];
@@ -88,7 +89,7 @@ fn rag_explain(
             Some(stage.input as i64),
             Some(stage.output as i64),
             Some(stage.milliseconds),
-            stage.method.map(str::to_owned),
+            stage.method.map(Cow::into_owned),
             stage.fallback.map(str::to_owned),
             stage.reason,
             None,

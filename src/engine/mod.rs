@@ -63,25 +63,39 @@ pub(crate) fn embed(
     }
 }
 
-/// Logits of passages for a query, in the order of the passages.
+/// The model that scored, and logits of passages for a query, in the order of the passages; where the engine's budget is
+/// to be kept, perhaps of the first ones only.
 pub(crate) fn rerank(
     model: Option<&str>,
     query: &str,
     passages: Vec<String>,
+    within_budget: bool,
+    within: Duration,
     principals: &[String],
-) -> Result<Vec<f32>> {
+) -> Result<(String, Vec<f32>)> {
     let wanted = passages.len();
-    let call = Call::Rerank { model: model.map(str::to_owned), query: query.to_owned(), passages };
-    match send(call, Lane::Interactive, principals)? {
-        Reply::Scores { scores, .. } if scores.len() == wanted => Ok(scores),
+    let model = model.map(str::to_owned);
+    let call = Call::Rerank { model, query: query.to_owned(), passages, within_budget };
+    let (lane, principals) = (Lane::Interactive, principals.to_vec());
+    match self::call(&Request { lane, principals, deadline_ms: Some(milliseconds(within)), call })? {
+        Reply::Scores { model, scores }
+            if scores.len() == wanted || (within_budget && (1..wanted).contains(&scores.len())) =>
+        {
+            Ok((model, scores))
+        }
         other => Err(unexpected(&other)),
     }
 }
 
-/// A document, parsed and cut.
+/// A document, parsed and cut; a warning says if it was cut in another way than was asked for.
 pub(crate) fn prepare(prepare: Prepare, lane: Lane, principals: &[String]) -> Result<PreparedDocument> {
     match send(Call::Prepare(prepare), lane, principals)? {
-        Reply::Prepared(document) => Ok(document),
+        Reply::Prepared(document) => {
+            if let Some(reason) = &document.fallback {
+                pgrx::warning!("rag_ext: cut as by recursive, not by semantic: {reason}");
+            }
+            Ok(document)
+        }
         other => Err(unexpected(&other)),
     }
 }

@@ -6,6 +6,7 @@ use crate::pg::ErrorReport;
 use crate::storage::Id;
 use pgrx::PgSqlErrorCode;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::time::Instant;
 
 /// Rows of diagnostics, in order, and what became of the candidates, where that is asked for.
@@ -19,7 +20,7 @@ pub(crate) struct Stage {
     pub(crate) input: usize,
     pub(crate) output: usize,
     pub(crate) milliseconds: f64,
-    pub(crate) method: Option<&'static str>,
+    pub(crate) method: Option<Cow<'static, str>>,
     pub(crate) fallback: Option<&'static str>,
     pub(crate) reason: Option<String>,
     /// An object with what else there is to say of it.
@@ -80,8 +81,14 @@ impl Stages {
     }
 
     /// Ends a stage that did its work in one of several ways.
-    pub(crate) fn done_as(&mut self, watch: Watch, input: usize, output: usize, method: &'static str) {
-        self.push(watch, input, output, Some(method), None);
+    pub(crate) fn done_as(
+        &mut self,
+        watch: Watch,
+        input: usize,
+        output: usize,
+        method: impl Into<Cow<'static, str>>,
+    ) {
+        self.push(watch, input, output, Some(method.into()), None);
     }
 
     /// Adds to the last stage what the caller should know of it.
@@ -131,7 +138,7 @@ impl Stages {
         watch: Watch,
         input: usize,
         output: usize,
-        method: Option<&'static str>,
+        method: Option<Cow<'static, str>>,
         fallback: Option<&'static str>,
     ) -> &mut Stage {
         let milliseconds = watch.since.elapsed().as_secs_f64() * 1000.0;
@@ -182,7 +189,7 @@ impl Stages {
                     "ms": (stage.milliseconds * 1000.0).round() / 1000.0,
                 });
                 for (key, value) in [
-                    ("method", stage.method),
+                    ("method", stage.method.as_deref()),
                     ("fallback", stage.fallback),
                     ("reason", stage.reason.as_deref()),
                 ] {

@@ -315,9 +315,9 @@ fn finish(
 ) -> Result<SearchOutcome> {
     if request.options.rerank && !hits.is_empty() {
         let watch = stages.start("rerank");
-        match rerank::rerank_hits(request.query, &mut hits, request.options.rerank_limit) {
-            Ok(pairs) => {
-                stages.done(watch, pairs, hits.len().min(request.k));
+        match rerank::rerank_hits(request.query, &mut hits, request.options) {
+            Ok((pairs, model)) => {
+                stages.done_as(watch, pairs, hits.len().min(request.k), model);
                 stages.ranked("rerank", hits.iter().take(pairs).map(|hit| (hit.chunk.id, hit.score)));
             }
             Err(error) if diagnostics::is_engine_trouble(&error) => {

@@ -56,9 +56,12 @@ pub(crate) struct SearchOptions {
     pub(crate) near_duplicates: NearDuplicates,
     /// Added to a fused score, scaled to at most 1, where the name of the source has a word of the query.
     pub(crate) source_boost: f64,
+    /// Whether hits are reranked; by default they are where a model for it is named.
     pub(crate) rerank: bool,
-    /// Most pairs that are reranked.
-    pub(crate) rerank_limit: usize,
+    /// The reranker; `None` is the server's.
+    pub(crate) rerank_model: Option<String>,
+    /// Most pairs that are reranked; `None` leaves it to the setting.
+    pub(crate) rerank_limit: Option<usize>,
     /// Most characters of a snippet.
     pub(crate) snippet_length: usize,
 }
@@ -74,7 +77,8 @@ impl Default for SearchOptions {
             near_duplicates: NearDuplicates::Remove,
             source_boost: 0.0,
             rerank: false,
-            rerank_limit: 20,
+            rerank_model: None,
+            rerank_limit: None,
             snippet_length: 240,
         }
     }
@@ -84,6 +88,7 @@ impl SearchOptions {
     /// Takes the search options out of a reader, which then may hold others.
     pub(crate) fn read(reader: &mut OptionReader<'_>) -> Result<Self> {
         let default = Self::default();
+        let rerank_model = reader.text("rerank_model", 128)?.map(str::to_owned);
         Ok(Self {
             fusion: reader.choice("fusion")?.unwrap_or(default.fusion),
             keyword_weight: reader.number("keyword_weight", 0.0..=1.0)?,
@@ -92,10 +97,9 @@ impl SearchOptions {
             min_score: reader.number("min_score", 0.0..=1.0)?,
             near_duplicates: reader.choice("near_duplicates")?.unwrap_or(default.near_duplicates),
             source_boost: reader.number("source_boost", 0.0..=1.0)?.unwrap_or(default.source_boost),
-            rerank: reader.boolean("rerank")?.unwrap_or(default.rerank),
-            rerank_limit: reader
-                .integer("rerank_limit", 1..=1000)?
-                .map_or(default.rerank_limit, |n| n as usize),
+            rerank: reader.boolean("rerank")?.unwrap_or(rerank_model.is_some()),
+            rerank_model,
+            rerank_limit: reader.integer("rerank_limit", 1..=1000)?.map(|n| n as usize),
             snippet_length: reader
                 .integer("snippet_length", 20..=10_000)?
                 .map_or(default.snippet_length, |n| n as usize),

@@ -4,7 +4,7 @@ use super::diagnostics::Stages;
 use super::keyword::Highlighter;
 use super::options::{NearDuplicates, SearchOptions};
 use super::scope::Scope;
-use super::{RankedHits, SearchHit, SearchRequest, scored};
+use super::{RankedHits, SearchHit, SearchRequest, rerank, scored};
 use crate::error::Result;
 use crate::storage::Id;
 use crate::storage::chunk::{self, ShownChunk};
@@ -66,10 +66,8 @@ pub(super) fn show(
     stages: &mut Stages,
 ) -> Result<Sieve> {
     let options = request.options;
-    let (needed, limit) = match options.rerank && options.rerank_limit > request.k {
-        true => (options.rerank_limit, "rerank_limit"),
-        false => (request.k, "k"),
-    };
+    let reranked = if options.rerank { rerank::most_pairs(options) } else { 0 };
+    let (needed, limit) = if reranked > request.k { (reranked, "rerank_limit") } else { (request.k, "k") };
     let is_enough = |hit: &Ranked| options.min_score.is_none_or(|least| f64::from(hit.score) >= least);
     let (mut order, below): (Vec<Ranked>, Vec<Ranked>) = ranked.order.into_iter().partition(is_enough);
     stages.dropped(below.iter().map(|hit| hit.id), |_| "below min_score".to_owned());

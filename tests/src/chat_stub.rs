@@ -19,6 +19,8 @@ pub enum ChatReply {
     Redirect(String),
     /// Takes the request and says nothing until the test ends.
     Hang,
+    /// Each of these in turn, and the last one from then on.
+    Turns(Vec<ChatReply>),
 }
 
 /// A running endpoint.
@@ -65,12 +67,22 @@ impl ChatStub {
 fn serve(stream: TcpStream, reply: &Mutex<ChatReply>, requests: &Mutex<Vec<Value>>) {
     let Some(body) = read_body(&stream) else { return };
     requests.lock().unwrap().push(serde_json::from_slice(&body).unwrap_or(Value::Null));
-    let reply = reply.lock().unwrap().clone();
+    let reply = in_turn(&mut reply.lock().unwrap());
     match reply {
         ChatReply::Message(text) => respond(stream, 200, "", &completion(&text).to_string()),
         ChatReply::Status(status, body) => respond(stream, status, "", &body),
         ChatReply::Redirect(to) => respond(stream, 307, &format!("Location: {to}\r\n"), ""),
         ChatReply::Hang => std::thread::sleep(Duration::from_secs(600)),
+        ChatReply::Turns(_) => panic!("a turn cannot have turns"),
+    }
+}
+
+/// The reply whose turn it is.
+fn in_turn(reply: &mut ChatReply) -> ChatReply {
+    match reply {
+        ChatReply::Turns(turns) if turns.len() > 1 => turns.remove(0),
+        ChatReply::Turns(turns) => turns[0].clone(),
+        other => other.clone(),
     }
 }
 

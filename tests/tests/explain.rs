@@ -40,7 +40,7 @@ fn stages_are_those_of_the_search() {
         assert_eq!(row[2], Some(stage["out"].to_string()));
         assert_eq!(row[3].as_deref(), stage["method"].as_str());
     }
-    assert_eq!(stages[3][4].as_deref(), Some("{\"keyword_weight\": 0.5}"));
+    assert!(stages[3][4].as_ref().unwrap().contains("\"keyword_weight\": 0.5"), "{:?}", stages[3]);
     assert_eq!(of_search[3]["details"]["keyword_weight"], 0.5);
     assert_eq!(ann.count(&format!("SELECT count(*) FROM rag_explain({arguments}) WHERE kind <> 'stage'")), 0);
     // What stops a search is said in its row.

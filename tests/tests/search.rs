@@ -10,6 +10,8 @@ mod calling;
 mod ranking;
 #[path = "search/refining.rs"]
 mod refining;
+#[path = "search/rerank_models.rs"]
+mod rerank_models;
 #[path = "search/reranking.rs"]
 mod reranking;
 

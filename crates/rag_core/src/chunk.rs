@@ -10,6 +10,7 @@ mod cut;
 mod grapheme;
 mod measure;
 mod paragraph;
+mod semantic;
 
 mod context;
 mod identity;
@@ -25,6 +26,7 @@ use section::Unit;
 use std::ops::Range;
 
 pub use identity::{Identities, identities};
+pub use semantic::{MAX_SENTENCES, SentenceGroup, breaks, sentence_groups};
 
 /// The embedding model's tokenizer.
 pub trait Tokenizer {
@@ -61,6 +63,8 @@ pub struct ChunkRequest<'a> {
     pub options: &'a ChunkOptions,
     /// What the embedding model takes.
     pub budget: TokenBudget,
+    /// Where chunks begin with the method `semantic`, in order: see [`breaks`]. Without them it cuts as `recursive` does.
+    pub breaks: Option<&'a [usize]>,
 }
 
 /// Most tokens of a chunk's context.
@@ -77,6 +81,8 @@ pub const MAX_CONTEXT_TOKENS: usize = 64;
 ///   what comes out are the sections, each under the headings that all of it has in common.
 /// - `parent_child`: each is a section; its paragraphs, tables, lists and code blocks are the chunks, where those
 ///   shorter than `min_size` are joined and those longer than `size` are cut.
+/// - `semantic`: each is a section; the stretches between [`ChunkRequest::breaks`] are the chunks, where those shorter
+///   than `min_size` are joined and those longer than `size` are cut.
 ///
 /// No chunk is over the model's limit. Where `size` is, as it mostly is with `section`, a piece of `size` is a
 /// section, and the chunks are what it is cut into to fit the model, without overlap.
@@ -118,7 +124,7 @@ pub fn chunk(
     for chunk in &mut chunks {
         chunk.chars = chars.span(&chunk.bytes);
     }
-    PreparedDocument { parsed, sections, chunks }
+    PreparedDocument { parsed, sections, chunks, fallback: None }
 }
 
 /// A document being cut.
@@ -126,6 +132,7 @@ struct Cutting<'a> {
     parsed: &'a ParsedDocument,
     title: Option<&'a str>,
     options: &'a ChunkOptions,
+    breaks: Option<&'a [usize]>,
     reading: Reading<'a>,
     /// Tokens that the model takes besides prefix and special tokens.
     room: usize,
@@ -141,6 +148,7 @@ impl<'a> Cutting<'a> {
             parsed,
             title: request.title.or(parsed.title.as_deref()),
             options: request.options,
+            breaks: request.breaks,
             reading: Reading {
                 text: &parsed.text,
                 language: request.language,
@@ -179,7 +187,12 @@ impl<'a> Cutting<'a> {
                 paragraph::children(&self.reading, &unit.bytes, unit.body, least, self.chunk_limits());
             return self.add(&unit, unit.bytes.clone(), children);
         }
-        if method == ChunkMethod::Recursive && self.size_fits_model() {
+        if let (ChunkMethod::Semantic, Some(breaks)) = (method, self.breaks) {
+            let least = self.options.min_size as usize;
+            let children = semantic::children(&self.reading, &unit, breaks, least, self.chunk_limits());
+            return self.add(&unit, unit.bytes.clone(), children);
+        }
+        if method != ChunkMethod::Section && self.size_fits_model() {
             let children = cut::pieces(&self.reading, &stretch, self.chunk_limits());
             return self.add(&unit, unit.bytes.clone(), children);
         }

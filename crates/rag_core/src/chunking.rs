@@ -25,10 +25,13 @@ pub struct ChunkOptions {
     /// Units that a piece repeats from the end of its predecessor in the same section.
     pub overlap: u32,
     /// What is shorter is joined with its neighbours: sections, or paragraphs with the method
-    /// [`ChunkMethod::ParentChild`].
+    /// [`ChunkMethod::ParentChild`], or groups of sentences with [`ChunkMethod::Semantic`].
     pub min_size: u32,
     /// Whether title and headings are put before the text when it is embedded.
     pub context: bool,
+    /// With the method [`ChunkMethod::Semantic`]: the percentile of the distances between sentences above which a chunk
+    /// ends.
+    pub breakpoint_percentile: u32,
 }
 
 choices! {
@@ -42,6 +45,8 @@ choices! {
         Section = "section",
         /// Sections as parents, paragraphs as children.
         ParentChild = "parent_child",
+        /// Sentences in groups, until what is meant breaks away.
+        Semantic = "semantic",
     }
 }
 
@@ -66,17 +71,17 @@ impl Default for ChunkOptions {
 impl ChunkOptions {
     /// The defaults of a method.
     pub fn of(method: ChunkMethod, unit: SizeUnit) -> Self {
-        use ChunkMethod::{ParentChild, Recursive, Section};
+        use ChunkMethod::{ParentChild, Recursive, Section, Semantic};
         use SizeUnit::{Characters, Tokens};
         let (size, overlap, min_size) = match (method, unit) {
             (Recursive, Tokens) => (480, 64, 0),
             (Recursive, Characters) => (500, 100, 0),
             (Section, Tokens) => (1_000, 150, 50),
             (Section, Characters) => (4_000, 600, 200),
-            (ParentChild, Tokens) => (480, 0, 32),
-            (ParentChild, Characters) => (2_000, 0, 128),
+            (ParentChild | Semantic, Tokens) => (480, 0, 32),
+            (ParentChild | Semantic, Characters) => (2_000, 0, 128),
         };
-        Self { method, unit, size, overlap, min_size, context: true }
+        Self { method, unit, size, overlap, min_size, context: true, breakpoint_percentile: 95 }
     }
 
     /// Reads `{"method": "recursive", "unit": "tokens", "size": 480, "overlap": 64, "min_size": 0, "context": true}`;
@@ -85,7 +90,7 @@ impl ChunkOptions {
     /// Without `overlap` or `min_size`, another `size` than the default gets its share of them, at most a quarter
     /// of `size`. Errors: [`crate::option::OptionErrorKind::Invalid`] for an unknown key, a `size` outside
     /// [`MIN_SIZE`] to [`MAX_SIZE`] ([`MAX_SIZE_CHARACTERS`]), or an `overlap` or `min_size` of more than half of
-    /// `size`. The method `recursive` has no `min_size`.
+    /// `size`. The method `recursive` has no `min_size`, and `semantic` alone has `breakpoint_percentile` (1 to 99).
     pub fn from_json(value: &serde_json::Value) -> Result<Self, OptionError> {
         let mut reader = OptionReader::new(value, "chunking")?;
         let options = Self::read(&mut reader)?;
@@ -118,7 +123,12 @@ impl ChunkOptions {
             _ => within_u32(reader.integer("min_size", half)?, default.min_size.min(size / 4)),
         };
         let context = reader.boolean("context")?.unwrap_or(default.context);
-        Ok(Self { method, unit, size, overlap, min_size, context })
+        let percentile = match method {
+            ChunkMethod::Semantic => reader.integer("breakpoint_percentile", 1..=99)?,
+            _ => None,
+        };
+        let breakpoint_percentile = within_u32(percentile, default.breakpoint_percentile);
+        Ok(Self { method, unit, size, overlap, min_size, context, breakpoint_percentile })
     }
 }
 
@@ -157,6 +167,10 @@ mod tests {
         check(json!({"method": "section", "overlap": 0, "min_size": 0}), (1000, 0, 0));
         check(json!({"method": "section", "unit": "characters"}), (4000, 600, 200));
         check(json!({"method": "parent_child"}), (480, 0, 32));
+        check(json!({"method": "semantic"}), (480, 0, 32));
+        let semantic = |options| ChunkOptions::from_json(&options).unwrap().breakpoint_percentile;
+        assert_eq!(semantic(json!({"method": "semantic"})), 95);
+        assert_eq!(semantic(json!({"method": "semantic", "breakpoint_percentile": 80})), 80);
         assert!(!ChunkOptions::from_json(&json!({"context": false})).unwrap().context);
     }
 
@@ -180,9 +194,14 @@ mod tests {
                 "It must be between 0 and 50.",
             ),
             (
-                json!({"method": "semantic"}),
-                "option \"method\" of chunking is \"semantic\"",
-                "It can be \"recursive\", \"section\", \"parent_child\".",
+                json!({"method": "fixed"}),
+                "option \"method\" of chunking is \"fixed\"",
+                "It can be \"recursive\", \"section\", \"parent_child\", \"semantic\".",
+            ),
+            (
+                json!({"method": "semantic", "breakpoint_percentile": 100}),
+                "option \"breakpoint_percentile\" of chunking is 100",
+                "It must be between 1 and 99.",
             ),
             (
                 json!({"unit": "words"}),

@@ -95,6 +95,8 @@ pub struct PreparedDocument {
     pub sections: Vec<Section>,
     /// Children, in reading order.
     pub chunks: Vec<Chunk>,
+    /// Why it was cut in another way than was asked for, if it was.
+    pub fallback: Option<String>,
 }
 
 impl PreparedDocument {

@@ -23,6 +23,7 @@ pub mod balance;
 pub mod evaluate;
 pub mod fuse;
 pub mod near_duplicate;
+pub mod rerank;
 pub mod top_up;
 
 pub mod hash;

@@ -9,6 +9,8 @@ mod methods;
 mod pages;
 #[path = "chunk/recursive.rs"]
 mod recursive;
+#[path = "chunk/semantic.rs"]
+mod semantic;
 #[path = "chunk/tables.rs"]
 mod tables;
 
@@ -60,7 +62,11 @@ fn chunk(
     budget: &TokenBudget,
     tokenizer: &dyn Tokenizer,
 ) -> PreparedDocument {
-    let request = ChunkRequest { title, language: SentenceLanguage::Unknown, options, budget: *budget };
+    let language = SentenceLanguage::Unknown;
+    let mut request = ChunkRequest { title, language, options, budget: *budget, breaks: None };
+    let breaks =
+        (options.method == ChunkMethod::Semantic).then(|| semantic::breaks_of(&parsed, &request, tokenizer));
+    request.breaks = breaks.as_deref();
     rag_core::chunk::chunk(parsed, &request, tokenizer)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::backend::{Backend, ChatBackend, Conditions, Input, too_long};
 use crate::cache::Value;
+use crate::device::pair_budget;
 use crate::dispatch::{self, refuse_bulk_when_short};
 use crate::engine::Engine;
 use crate::failure::{Explain, failure, internal};
@@ -22,6 +23,9 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// What of a passage to score is beyond so many bytes per token that the model takes is not looked at.
 const MOST_BYTES_PER_TOKEN: usize = 64;
+
+/// Sentences of a document that wait for a model together.
+const SENTENCES_AT_ONCE: usize = 64;
 
 /// From so many bytes on, documents are prepared one after the other.
 const LARGE_DOCUMENT_BYTES: u64 = 4 << 20;
@@ -58,11 +62,15 @@ pub(crate) fn answer(engine: &Arc<Engine>, request: Request, client: BorrowedFd<
         Call::Status => Ok(Reply::Status(engine.status())),
         Call::Models => Ok(Reply::Models(engine.models.list(engine.settings().allow_remote))),
         Call::Embed { model, role, texts } => embed(engine, &caller, model.as_deref(), role, &texts),
-        Call::Rerank { model, query, passages } => {
-            rerank(engine, &caller, model.as_deref(), &query, &passages)
+        Call::Rerank { model, query, passages, within_budget } => {
+            rerank(engine, &caller, model.as_deref(), &query, &passages, within_budget)
         }
         Call::Prepare(prepare) => with_document_permit(engine, &caller, prepare.content.bytes(), |waiter| {
-            parse::prepare(&engine.models, &engine.settings().parse, &engine.child_lock, prepare, waiter)
+            let (models, settings) = (&engine.models, engine.settings());
+            let embed = |model: &str, texts| {
+                parse::unless_background(caller.lane, embed_sentences(engine, &caller, model, texts))
+            };
+            parse::prepare(models, &settings.parse, &engine.child_lock, prepare, waiter, embed)
                 .map(Reply::Prepared)
         }),
         Call::Parse { content, media_type } => {
@@ -139,14 +147,40 @@ fn embed(
     Ok(Reply::Embeddings(Embeddings { model: folder.name.clone(), dimension, values }))
 }
 
+/// Vectors of a document's sentences. Each is computed alone: where the document is cut depends on small differences, and
+/// it is to be cut in the same way again.
+fn embed_sentences(
+    engine: &Arc<Engine>,
+    caller: &Caller<'_>,
+    model: &str,
+    texts: Vec<String>,
+) -> Result<Vec<Vec<f32>>, NoReply> {
+    let model = engine.models.model(Some(model), ModelKind::Embedding, caller.deadline)?;
+    let prefix = &model.folder.passage_prefix;
+    let mut vectors = Vec::with_capacity(texts.len());
+    for (part, texts) in texts.chunks(SENTENCES_AT_ONCE).enumerate() {
+        let mut rows = Rows::default();
+        for (index, text) in texts.iter().enumerate() {
+            let number = part * SENTENCES_AT_ONCE + index;
+            let input = || encode(&model.folder, &model.tokenizer, format!("{prefix}{text}"), number);
+            rows.wanted(text, input)?;
+        }
+        vectors.extend(rows.results(|inputs| dispatch::compute(engine, caller, &model, true, inputs))?);
+    }
+    Ok(vectors)
+}
+
 fn rerank(
     engine: &Arc<Engine>,
     caller: &Caller<'_>,
     model: Option<&str>,
     query: &str,
     passages: &[String],
+    within_budget: bool,
 ) -> Result<Reply, NoReply> {
     let model = engine.models.model(model, ModelKind::Reranker, caller.deadline)?;
+    let budget = pair_budget(engine.device.device, model.backend.limits().is_local);
+    let passages = if within_budget { &passages[..passages.len().min(budget)] } else { passages };
     check_length("query", 0, query)?;
     let cache_key = |passage: &str| {
         let parts = [model.folder.name.as_bytes(), query.as_bytes(), passage.as_bytes()];
@@ -165,7 +199,7 @@ fn rerank(
         let passage = &passage[..passage.floor_char_boundary(most.saturating_mul(MOST_BYTES_PER_TOKEN))];
         let passage = tokenizer.beginning(passage, most)?;
         if is_local {
-            let row = tokenizer.encode_pair(start, passage)?;
+            let row = model.pairs.encode(start, passage)?;
             return Ok(Input { row, ..Input::default() });
         }
         let CutPair { query, passage, row } = tokenizer.cut_pair(start, passage)?;

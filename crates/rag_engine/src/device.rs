@@ -9,6 +9,12 @@ const CPU_BATCH_TOKENS: u32 = 4096;
 /// Bytes of device memory taken per padded token of a batch: activations of a BERT-large, with room to spare.
 const DEVICE_BYTES_PER_TOKEN: usize = 256 * 1024;
 
+/// Pairs that a search has reranked on the CPU, unless it says otherwise: some tenths of a second of a small model.
+const CPU_PAIRS: usize = 10;
+
+/// Pairs on a device made for it, and elsewhere, where it costs this machine nothing.
+const DEVICE_PAIRS: usize = rag_wire::MAX_PAIR_BUDGET;
+
 /// A device that models run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Device {
@@ -44,6 +50,11 @@ enum Requested {
     Auto,
     Cpu,
     Cuda(usize),
+}
+
+/// Pairs that a reranker scores for a search that leaves their number to the engine.
+pub(crate) fn pair_budget(device: Device, is_local: bool) -> usize {
+    if is_local && device == Device::Cpu { CPU_PAIRS } else { DEVICE_PAIRS }
 }
 
 /// Resolves the setting. Falls back to the CPU with a note; call it after ONNX Runtime has been loaded.
@@ -128,6 +139,14 @@ mod tests {
         assert!(choice.note.is_some_and(|note| note.contains("cuda:999") && note.contains("using the CPU")));
         assert_eq!(choose("cpu").note, None);
         assert!(choose("quantum").note.is_some());
+    }
+
+    #[test]
+    fn pairs_are_few_only_where_they_take_this_machines_processor() {
+        assert_eq!(pair_budget(Device::Cpu, true), 10);
+        for (device, is_local) in [(Device::Cuda(0), true), (Device::Cuda(0), false), (Device::Cpu, false)] {
+            assert_eq!(pair_budget(device, is_local), 50, "{device} {is_local}");
+        }
     }
 
     #[test]

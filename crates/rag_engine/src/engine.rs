@@ -30,7 +30,7 @@ pub(crate) struct Counters {
 pub(crate) struct Engine {
     settings: RwLock<Arc<Settings>>,
     started: Instant,
-    device: Choice,
+    pub(crate) device: Choice,
     pub(crate) key: StartKey,
     pub(crate) models: Arc<Registry>,
     pub(crate) scheduler: Arc<Scheduler>,

@@ -91,8 +91,13 @@ fn check(path: &str) -> Tally {
     let count = parsed.pages.len();
     let budget = TokenBudget { max_tokens: 512, special_tokens: 2, passage_prefix_tokens: 0 };
     let options = ChunkOptions::default();
-    let request =
-        ChunkRequest { title: None, language: SentenceLanguage::Unknown, options: &options, budget };
+    let request = ChunkRequest {
+        title: None,
+        language: SentenceLanguage::Unknown,
+        options: &options,
+        budget,
+        breaks: None,
+    };
     let started = Instant::now();
     let document = chunk(parsed, &request, &Words);
     tally.chunking = started.elapsed();

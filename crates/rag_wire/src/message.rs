@@ -67,6 +67,8 @@ pub enum Call {
         query: String,
         /// The passages; one beyond the model's limit is cut at its end.
         passages: Vec<String>,
+        /// Score no more of the first passages than the model's budget of pairs; the reply then has fewer scores.
+        within_budget: bool,
     },
     /// Parse and chunk a document.
     Prepare(Prepare),
@@ -161,7 +163,7 @@ pub enum Reply {
     Scores {
         /// The model that scored.
         model: String,
-        /// One logit per passage.
+        /// One logit per passage that was scored, from the first on.
         scores: Vec<f32>,
     },
     /// To [`Call::Prepare`].

@@ -25,17 +25,22 @@ fn content() -> impl Strategy<Value = Content> {
 }
 
 fn chunking() -> impl Strategy<Value = ChunkOptions> {
-    let method =
-        prop_oneof![Just(ChunkMethod::Recursive), Just(ChunkMethod::Section), Just(ChunkMethod::ParentChild)];
+    let method = prop::sample::select(vec![
+        ChunkMethod::Recursive,
+        ChunkMethod::Section,
+        ChunkMethod::ParentChild,
+        ChunkMethod::Semantic,
+    ]);
     let unit = prop_oneof![Just(SizeUnit::Tokens), Just(SizeUnit::Characters)];
-    (method, unit, any::<[u32; 3]>(), any::<bool>()).prop_map(
-        |(method, unit, [size, overlap, min_size], context)| ChunkOptions {
+    (method, unit, any::<[u32; 4]>(), any::<bool>()).prop_map(
+        |(method, unit, [size, overlap, min_size, breakpoint_percentile], context)| ChunkOptions {
             method,
             unit,
             size,
             overlap,
             min_size,
             context,
+            breakpoint_percentile,
         },
     )
 }
@@ -73,11 +78,9 @@ fn call() -> impl Strategy<Value = Call> {
             role,
             texts
         }),
-        (prop::option::of(text()), text(), texts()).prop_map(|(model, query, passages)| Call::Rerank {
-            model,
-            query,
-            passages
-        }),
+        (prop::option::of(text()), text(), texts(), any::<bool>()).prop_map(
+            |(model, query, passages, within_budget)| Call::Rerank { model, query, passages, within_budget }
+        ),
         prepare().prop_map(Call::Prepare),
         (content(), prop::option::of(text()))
             .prop_map(|(content, media_type)| Call::Parse { content, media_type }),

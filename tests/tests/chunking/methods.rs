@@ -91,6 +91,27 @@ fn paragraphs_are_found_and_their_sections_are_known() {
 }
 
 #[test]
+fn sentences_of_one_matter_are_a_chunk_and_the_preview_shows_them() {
+    let database = Database::new("by_matter");
+    let mut ann = database.user("ann");
+    let glacier = "The glacier moves slowly down the mountain valley. Crevasses open where the ice of the glacier bends. Meltwater runs in tunnels below the glacier. ";
+    let bread = "The baker kneads the dough for the bread before dawn. Yeast makes the bread dough rise in a warm kitchen. The crust of the bread turns brown in the oven. ";
+    let text = format!("# Notes\n\n{}{}", glacier.repeat(3), bread.repeat(3));
+    collection(&mut ann, "notes", "{\"method\": \"semantic\", \"min_size\": 0}", &text);
+    assert_spans_are_exact(&mut ann);
+    let stored = ann.column("SELECT content FROM rag.chunk ORDER BY ordinal");
+    assert_eq!((stored.len(), ann.count("SELECT count(*) FROM rag.section")), (2, 1), "{stored:#?}");
+    assert!(stored[0].starts_with("# Notes") && !stored[0].contains("oven") && !stored[1].contains("valley"));
+    let preview = |options: &str| {
+        format!("SELECT content FROM rag_chunk({}, '{options}') ORDER BY ordinal", literal(&text))
+    };
+    assert_eq!(ann.column(&preview("{\"method\": \"semantic\", \"min_size\": 0}")), stored);
+    let finer = "{\"method\": \"semantic\", \"min_size\": 0, \"breakpoint_percentile\": 50}";
+    assert!(ann.column(&preview(finer)).len() > stored.len());
+    ann.refuses("22023", &preview("{\"breakpoint_percentile\": 50}"));
+}
+
+#[test]
 fn characters_can_be_counted_instead_of_tokens() {
     let database = Database::new("by_character");
     let mut ann = database.user("ann");

@@ -65,9 +65,10 @@ fn known_by_any_method(admin: &mut Session, call: &str) -> BTreeMap<String, &'st
     let mut known: BTreeMap<String, &str> =
         known_options(admin, call, "").into_iter().map(|option| (option, "")).collect();
     if known.contains_key("method") {
-        let section = "\"method\": \"section\", ";
-        for option in known_options(admin, call, section) {
-            known.entry(option).or_insert(section);
+        for method in ["\"method\": \"section\", ", "\"method\": \"semantic\", "] {
+            for option in known_options(admin, call, method) {
+                known.entry(option).or_insert(method);
+            }
         }
     }
     known

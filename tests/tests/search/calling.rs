@@ -263,6 +263,9 @@ fn without_the_engine_keywords_still_answer_and_say_so() {
     assert!(details.contains("fallback") && details.contains("engine"), "{details}");
     let warnings = ann.notices();
     assert!(warnings.iter().any(|w| w.message.contains("engine")), "{warnings:?}");
+    let rows = ann.rows("SELECT uri, rerank_score, details FROM rag_search('espresso', mode => 'keyword', options => '{\"rerank\": true}')");
+    assert_eq!((rows[0][0].as_deref(), &rows[0][1]), (Some("espresso"), &None));
+    assert!(rows[0][2].as_ref().unwrap().contains("fused order"), "{rows:?}");
     ann.refuses("58000", "SELECT * FROM rag_search('espresso', mode => 'vector')");
     ann.refuses("58000", "SELECT rag_embed('espresso')");
     ann.refuses("58000", "SELECT * FROM rag_rerank('espresso', ARRAY['x'])");

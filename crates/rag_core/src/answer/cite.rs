@@ -218,11 +218,22 @@ fn code_spans(text: &str) -> Vec<Range<usize>> {
     spans
 }
 
+/// The whole JSON objects that a completion holds, whatever stands around them.
+pub(crate) fn json_objects(
+    text: &str,
+) -> impl Iterator<Item = serde_json::Map<String, serde_json::Value>> + '_ {
+    text.match_indices('{').take(MAX_JSON_STARTS).filter_map(|(at, _)| {
+        let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter();
+        match values.next() {
+            Some(Ok(serde_json::Value::Object(object))) => Some(object),
+            _ => None,
+        }
+    })
+}
+
 /// `found` and `answer` of the first JSON object that has an answer.
 fn json_answer(text: &str) -> Option<(bool, String)> {
-    for (at, _) in text.match_indices('{').take(MAX_JSON_STARTS) {
-        let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<serde_json::Value>();
-        let Some(Ok(serde_json::Value::Object(object))) = values.next() else { continue };
+    for object in json_objects(text) {
         let answer = object.get("answer");
         let found = object.get("found").and_then(serde_json::Value::as_bool);
         match (answer, found) {

@@ -46,8 +46,15 @@ pub fn build_prompt(
     let spent: usize = turns.iter().map(|(_, content)| content.chars().count()).sum();
     messages.extend(turns);
 
+    let passages = numbered(passages, budget.saturating_sub(spent));
+    messages.push(("user", format!("{passages}\nQuestion: {}", sanitised_question(question))));
+    messages
+}
+
+/// Passages as they stand in a prompt: numbered from 1 and fenced, as much of each as fits into so many characters of all.
+pub(crate) fn numbered(passages: &[Passage<'_>], budget: usize) -> String {
     let shown: Vec<String> = passages.iter().map(|passage| sanitise(passage.text)).collect();
-    let shares = shares(&shown, budget.saturating_sub(spent));
+    let shares = shares(&shown, budget);
     let mut content = String::from("Passages:\n");
     for (index, (passage, text)) in passages.iter().zip(&shown).enumerate() {
         let Some(share) = shares.get(index) else { break };
@@ -63,10 +70,13 @@ pub fn build_prompt(
     if shares.is_empty() {
         content.push_str("\n(none)\n");
     }
+    content
+}
+
+/// A question as it stands in a prompt.
+pub(crate) fn sanitised_question(question: &str) -> String {
     let question: String = sanitise(question).chars().take(MAX_QUESTION_CHARS).collect();
-    content.push_str(&format!("\nQuestion: {}", question.trim()));
-    messages.push(("user", content));
-    messages
+    question.trim().to_owned()
 }
 
 /// A document's text as data: what could end its fence, open another or pose as a role or an instruction

@@ -29,8 +29,12 @@ fn nasty_text() -> impl Strategy<Value = String> {
 }
 
 fn any_options() -> impl Strategy<Value = ChunkOptions> {
-    let method =
-        prop_oneof![Just(ChunkMethod::Recursive), Just(ChunkMethod::Section), Just(ChunkMethod::ParentChild)];
+    let method = proptest::sample::select(vec![
+        ChunkMethod::Recursive,
+        ChunkMethod::Section,
+        ChunkMethod::ParentChild,
+        ChunkMethod::Semantic,
+    ]);
     let unit = prop_oneof![3 => Just(SizeUnit::Tokens), 1 => Just(SizeUnit::Characters)];
     (method, unit, 4u32..80, 0u32..20, 0u32..20, any::<bool>()).prop_map(
         |(method, unit, size, overlap, min_size, context)| ChunkOptions {
@@ -40,6 +44,7 @@ fn any_options() -> impl Strategy<Value = ChunkOptions> {
             overlap: overlap.min(size / 2),
             min_size: min_size.min(size / 2),
             context,
+            breakpoint_percentile: 80,
         },
     )
 }

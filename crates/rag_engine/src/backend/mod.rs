@@ -6,6 +6,7 @@
 mod chat;
 mod embeddings;
 mod onnx;
+mod pairwise;
 mod remote;
 mod rerank;
 
@@ -17,7 +18,9 @@ use crate::device::Device;
 use crate::failure::{Explain, deadline_passed, failure};
 use crate::model::Row;
 use crate::model::folder::{BackendConfig, Endpoint, ModelFolder};
+use crate::model::scoring::Scoring;
 use embeddings::EmbeddingsBackend;
+use pairwise::{LateScorer, PairwiseBackend, YesNoScorer};
 use rag_wire::{Chat, Completion, Failure, FailureCode, ModelKind};
 use rerank::RerankBackend;
 use std::sync::Arc;
@@ -119,7 +122,17 @@ impl Conditions<'_> {
 /// `threads` is the most calls at once.
 pub fn open(folder: &ModelFolder, device: Device, threads: usize) -> Result<Box<dyn Backend>, Failure> {
     match &folder.backend {
-        BackendConfig::Onnx { .. } => Ok(Box::new(OnnxBackend::open(folder, device, threads)?)),
+        BackendConfig::Onnx { .. } => Ok(match &folder.scoring {
+            Scoring::CrossEncoder => Box::new(OnnxBackend::open(folder, device, threads)?),
+            Scoring::YesNo(yes_no) => {
+                let scorer = YesNoScorer::new(folder, yes_no);
+                Box::new(PairwiseBackend::open(folder, device, threads, scorer)?)
+            }
+            Scoring::LateInteraction(late) => {
+                let scorer = LateScorer::new(folder, late);
+                Box::new(PairwiseBackend::open(folder, device, threads, scorer)?)
+            }
+        }),
         BackendConfig::Endpoint(endpoint) => Ok(remote_backend(folder, endpoint)),
     }
 }

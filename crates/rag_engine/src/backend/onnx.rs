@@ -18,12 +18,7 @@ pub struct OnnxBackend {
 impl OnnxBackend {
     /// Opens the first session. ONNX Runtime must have been loaded.
     pub fn open(folder: &ModelFolder, device: Device, threads: usize) -> Result<Self, Failure> {
-        runtime::version().map_err(|reason| {
-            failure(FailureCode::NotLoaded, "ONNX Runtime is not loaded")
-                .detail(reason)
-                .hint("Set rag_ext.onnxruntime_path to libonnxruntime.so, version 1.23 or later.")
-        })?;
-        let sessions = Sessions::open(folder, device, threads).map_err(|e| not_loaded(&folder.name, &e))?;
+        let sessions = open_sessions(folder, device, threads)?;
         Ok(Self { name: folder.name.clone(), kind: folder.kind, max_tokens: folder.max_tokens, sessions })
     }
 
@@ -36,14 +31,29 @@ impl OnnxBackend {
         for rows in rows.chunks(at_once) {
             conditions.check()?;
             let found = self.sessions.run(rows);
-            results.extend(found.map_err(|reason| self.failed(&reason))?);
+            results.extend(found.map_err(|reason| failed(&self.name, &reason))?);
         }
         Ok(results)
     }
+}
 
-    fn failed(&self, reason: &str) -> Failure {
-        internal(format!("model \"{}\" failed", self.name)).detail(reason)
-    }
+/// Opens a model's first session.
+pub(super) fn open_sessions(
+    folder: &ModelFolder,
+    device: Device,
+    threads: usize,
+) -> Result<Sessions, Failure> {
+    runtime::version().map_err(|reason| {
+        failure(FailureCode::NotLoaded, "ONNX Runtime is not loaded")
+            .detail(reason)
+            .hint("Set rag_ext.onnxruntime_path to libonnxruntime.so, version 1.23 or later.")
+    })?;
+    Sessions::open(folder, device, threads).map_err(|e| not_loaded(&folder.name, &e))
+}
+
+/// The failure of a model that broke while it computed.
+pub(super) fn failed(model: &str, reason: &str) -> Failure {
+    internal(format!("model \"{model}\" failed")).detail(reason)
 }
 
 impl Backend for OnnxBackend {
@@ -57,7 +67,7 @@ impl Backend for OnnxBackend {
     }
 
     fn warm_up(&self, calls: usize) -> Result<(), Failure> {
-        self.sessions.warm_up(calls).map_err(|reason| self.failed(&reason))
+        self.sessions.warm_up(calls).map_err(|reason| failed(&self.name, &reason))
     }
 
     fn embed(&self, texts: &[&Input], conditions: &Conditions<'_>) -> Result<Vec<Vec<f32>>, Failure> {

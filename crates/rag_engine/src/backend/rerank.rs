@@ -36,7 +36,7 @@ impl RerankBackend {
             Some(Api::Tei) => RerankApi::Tei,
             Some(Api::DeepInfra) => RerankApi::DeepInfra,
             // A folder that names OpenAI's way for a reranker is refused when it is read.
-            Some(Api::Cohere | Api::OpenAi) | None => RerankApi::Cohere,
+            Some(Api::Cohere | Api::Jina | Api::OpenAi) | None => RerankApi::Cohere,
         };
         let scale = endpoint.scores.unwrap_or(match api {
             RerankApi::Tei => ScoreScale::Logit,

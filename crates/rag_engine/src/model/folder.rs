@@ -6,6 +6,7 @@
 //! graph is `model.onnx` or `onnx/model.onnx`; weights beside it are found by ONNX
 //! Runtime itself. SHA-256 sums in `rag_model.json` are checked by whoever fetches a model, not at each load.
 
+use super::scoring::{LateInteraction, Scoring, YesNo};
 use rag_wire::{ModelInfo, ModelKind};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -81,8 +82,10 @@ pub struct Endpoint {
 pub enum Api {
     /// OpenAI's `/embeddings`.
     OpenAi,
-    /// Cohere's `/rerank`, which Jina and many servers speak too.
+    /// Cohere's `/rerank`, which many servers speak too.
     Cohere,
+    /// Jina's `/rerank`, which is Cohere's.
+    Jina,
     /// `/rerank` of text-embeddings-inference.
     Tei,
     /// DeepInfra's path per model.
@@ -136,6 +139,8 @@ pub struct ModelFolder {
     pub kind: ModelKind,
     /// How token vectors become one; of no meaning for a reranker.
     pub pooling: Pooling,
+    /// What a reranker on this machine computes.
+    pub scoring: Scoring,
     /// Most tokens of one input, special tokens and prefix included.
     pub max_tokens: usize,
     /// Numbers per vector, if the folder says so.
@@ -165,6 +170,8 @@ struct RagModel {
     query_prefix: Option<String>,
     passage_prefix: Option<String>,
     license: Option<String>,
+    yes_no: Option<YesNo>,
+    late_interaction: Option<LateInteraction>,
 }
 
 #[derive(Deserialize, Default)]
@@ -235,15 +242,21 @@ impl ModelFolder {
 
     /// Reads one folder. A model whose tokenizer it uses is looked for beside it, then in `folders`.
     pub fn read(path: &Path, name: &str, folders: &[String]) -> Result<Self, String> {
-        let ours: RagModel = read_json(path, "rag_model.json")?;
+        let mut ours: RagModel = read_json(path, "rag_model.json")?;
+        let scoring = Scoring::read(ours.yes_no.take(), ours.late_interaction.take())
+            .map_err(|problem| format!("rag_model.json: {problem}"))?;
         let tokenizer = find_tokenizer(path, &ours, folders)?;
         let config: Config = read_json(path, "config.json")?;
         let kind = match ours.kind.as_deref() {
             Some("embedding") => ModelKind::Embedding,
             Some("reranker") => ModelKind::Reranker,
             Some(other) => return Err(format!("rag_model.json: unknown kind {:?}", excerpt(other))),
+            None if scoring != Scoring::CrossEncoder => ModelKind::Reranker,
             None => kind_by_architecture(path, &config),
         };
+        if scoring != Scoring::CrossEncoder && (kind == ModelKind::Embedding || ours.endpoint.is_some()) {
+            return Err("rag_model.json: yes_no and late_interaction are for a reranker with a graph".into());
+        }
         let backend = read_backend(path, &ours, kind)?;
         let (pooling, width) = read_pooling(path, ours.pooling, kind)?;
         let (query_prefix, passage_prefix) = read_prefixes(path, name, &ours)?;
@@ -253,6 +266,7 @@ impl ModelFolder {
             tokenizer,
             kind,
             pooling,
+            scoring,
             max_tokens: read_max_tokens(path, &ours, &config)?,
             dimension: match kind {
                 ModelKind::Embedding => ours.dimension.or(width).or(config.hidden_size),
@@ -336,7 +350,7 @@ fn check_endpoint(endpoint: &Endpoint, ours: &RagModel, kind: ModelKind) -> Resu
         (ModelKind::Embedding, None | Some(Api::OpenAi)) => Ok(()),
         (ModelKind::Embedding, Some(_)) => Err("endpoint.api of an embedding model is openai"),
         (ModelKind::Reranker, Some(Api::OpenAi)) => {
-            Err("endpoint.api of a reranker is cohere, tei or deepinfra")
+            Err("endpoint.api of a reranker is cohere, jina, tei or deepinfra")
         }
         (ModelKind::Reranker, _) if endpoint.send_dimensions => {
             Err("endpoint.send_dimensions is for an embedding model")

@@ -234,7 +234,7 @@ fn an_endpoint_without_dimension_or_with_an_unknown_key_is_a_problem() {
         ),
         (
             r#"{"kind": "reranker", "max_tokens": 100, "endpoint": {"url": "http://h", "model": "m", "api": "openai"}}"#,
-            "of a reranker is cohere, tei or deepinfra",
+            "of a reranker is cohere, jina, tei or deepinfra",
         ),
         (
             r#"{"kind": "reranker", "max_tokens": 100,

@@ -1,9 +1,11 @@
 //! Models on disk and in memory: what a folder says, its tokenizer, its ONNX sessions, and who loads them when.
 
 pub mod folder;
+pub mod pair;
 pub mod pooling;
 pub mod registry;
 pub mod runtime;
+pub mod scoring;
 pub mod session;
 pub mod tokenizer;
 

@@ -2,6 +2,7 @@
 //! waits, up to their deadline.
 
 use super::folder::ModelFolder;
+use super::pair::PairEncoder;
 use super::session::Row;
 use super::tokenizer::Tokenizer;
 use crate::backend::{self, Backend, Conditions, Input};
@@ -22,6 +23,8 @@ pub struct Model {
     pub folder: ModelFolder,
     /// Its tokenizer.
     pub tokenizer: Arc<Tokenizer>,
+    /// Makes rows of pairs, for a reranker.
+    pub pairs: PairEncoder,
     /// What computes it.
     pub backend: Box<dyn Backend>,
 }
@@ -224,11 +227,17 @@ impl Registry {
     fn load(self: &Arc<Self>, mut folder: ModelFolder) -> Result<Model, Failure> {
         let started = Instant::now();
         let tokenizer = self.tokenizer_of(folder.clone(), None)?.1.clone();
+        let unreadable = |e: String| not_loaded(&folder.name, &e);
+        let pairs = PairEncoder::open(&folder, &tokenizer).map_err(unreadable)?;
         let backend = backend::open(&folder, self.device, self.threads)?;
         let limits = backend.limits();
         if limits.is_local {
             // A first run shows that the model works, and how wide its vectors are.
-            let row = tokenizer.encode("ready").map_err(|e| not_loaded(&folder.name, &e))?;
+            let row = match folder.kind {
+                ModelKind::Embedding => tokenizer.encode("ready"),
+                ModelKind::Reranker => pairs.encode("ready", "ready"),
+            };
+            let row = row.map_err(unreadable)?;
             folder.dimension = try_out(backend.as_ref(), &folder, row)?.or(folder.dimension);
             let how = if limits.one_by_one { "one row at a time" } else { "in batches" };
             log::info(format_args!(
@@ -238,7 +247,7 @@ impl Registry {
                 started.elapsed().as_millis()
             ));
         }
-        Ok(Model { folder, tokenizer, backend })
+        Ok(Model { folder, tokenizer, pairs, backend })
     }
 
     fn slot<T: Send + Sync + 'static>(

@@ -5,6 +5,7 @@
 //! models on a GPU have one session, which uses all threads itself.
 
 use super::folder::ModelFolder;
+use super::scoring::Scoring;
 use super::{pooling, runtime};
 use crate::device::Device;
 use memchr::memmem::Finder;
@@ -93,7 +94,7 @@ impl Sessions {
         }
         let outputs: Vec<_> =
             first.outputs().iter().map(|o| (o.name().to_owned(), o.dtype().clone())).collect();
-        let output = output(folder.kind, &outputs)?;
+        let output = output(folder, &outputs)?;
         let couples_rows = couples_rows(graph).map_err(|e| format!("{}: {e}", graph.display()))?;
         Ok(Self {
             folder: folder.clone(),
@@ -129,24 +130,54 @@ impl Sessions {
 
     /// Runs rows in one batch: a normalised vector per row, or a vector of one logit.
     pub fn run(&self, rows: &[&Row]) -> Result<Vec<Vec<f32>>, String> {
+        let longest = rows.iter().map(|row| row.ids.len()).max().unwrap_or(0);
+        self.with_outputs(rows, longest, self.folder.pad_id, |outputs| self.results(outputs, rows))
+    }
+
+    /// Runs one row and reads what the graph gives for its tokens, so many numbers for each. A row may be filled up to a
+    /// length with a token that none attends to, and that has numbers like the others.
+    pub fn read_tokens<T>(
+        &self,
+        row: &Row,
+        filled: Option<(usize, u32)>,
+        read: impl FnOnce(&[f32], usize) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let (length, fill) = filled.unwrap_or((0, self.folder.pad_id));
+        self.with_outputs(&[row], length.max(row.ids.len()), fill, |outputs| {
+            let Output::Tokens(name) = &self.output else {
+                return Err("the graph has no output of tokens".into());
+            };
+            let value =
+                outputs.get(name.as_str()).ok_or_else(|| format!("the model gave no output {name}"))?;
+            let (shape, values) = floats(value)?;
+            match shape[..] {
+                [1, tokens, width] if width > 0 && values.len() == tokens * width => read(&values, width),
+                _ => Err(format!("output {name} has the unexpected shape {shape:?} for 1 row")),
+            }
+        })
+    }
+
+    /// Runs rows, each filled up to `length` with the token `fill`, and reads what comes out.
+    fn with_outputs<T>(
+        &self,
+        rows: &[&Row],
+        length: usize,
+        fill: u32,
+        read: impl FnOnce(&SessionOutputs<'_>) -> Result<T, String>,
+    ) -> Result<T, String> {
         let mut session = self.take()?;
         // A session that panicked is dropped with its thread's unwinding, and another may be opened for it.
         let guard = OpenGuard { sessions: self };
-        let results = self.run_on(&mut session, rows);
-        std::mem::forget(guard);
-        self.put_back(session);
-        results
-    }
-
-    fn run_on(&self, session: &mut Session, rows: &[&Row]) -> Result<Vec<Vec<f32>>, String> {
-        let longest = rows.iter().map(|row| row.ids.len()).max().unwrap_or(0);
         let inputs = self.inputs.iter().map(|(name, input, element)| {
-            let value = tensor(*input, *element, rows, longest, self.folder.pad_id)?;
+            let value = tensor(*input, *element, rows, length, fill)?;
             Ok((Cow::Borrowed(name.as_str()), SessionInputValue::from(value)))
         });
-        let inputs: Vec<_> = inputs.collect::<Result<_, String>>()?;
-        let outputs = session.run(inputs).map_err(|e| e.message().to_owned())?;
-        self.results(&outputs, rows)
+        let inputs: Result<Vec<_>, String> = inputs.collect();
+        let outputs = inputs.and_then(|inputs| session.run(inputs).map_err(|e| e.message().to_owned()));
+        let found = outputs.and_then(|outputs| read(&outputs));
+        std::mem::forget(guard);
+        self.put_back(session);
+        found
     }
 
     fn results(&self, outputs: &SessionOutputs<'_>, rows: &[&Row]) -> Result<Vec<Vec<f32>>, String> {
@@ -236,7 +267,7 @@ fn input(name: &str, value: &ValueType) -> Result<(String, Input, TensorElementT
 }
 
 /// Chooses among a graph's outputs: a finished sentence vector, then token vectors by their usual names.
-fn output(kind: ModelKind, outputs: &[(String, ValueType)]) -> Result<Output, String> {
+fn output(folder: &ModelFolder, outputs: &[(String, ValueType)]) -> Result<Output, String> {
     let with_rank = |rank: usize, names: &[&str]| {
         let fits = |value: &ValueType| value.tensor_shape().is_some_and(|shape| shape.len() == rank);
         let named = names.iter().find_map(|name| outputs.iter().find(|(n, v)| n == name && fits(v)));
@@ -248,9 +279,17 @@ fn output(kind: ModelKind, outputs: &[(String, ValueType)]) -> Result<Output, St
             .find(|(_, v)| v.tensor_shape().is_some_and(|s| s.len() == rank))
             .map(|(name, _)| name.clone())
     };
-    let found = match kind {
-        ModelKind::Reranker => with_rank(2, &["logits"]).or_else(|| any(2)).map(Output::Rows),
-        ModelKind::Embedding => with_rank(2, &["sentence_embedding"])
+    let found = match (folder.kind, &folder.scoring) {
+        (ModelKind::Reranker, Scoring::CrossEncoder) => {
+            with_rank(2, &["logits"]).or_else(|| any(2)).map(Output::Rows)
+        }
+        (ModelKind::Reranker, Scoring::YesNo(_)) => {
+            with_rank(3, &["logits"]).or_else(|| any(3)).map(Output::Tokens)
+        }
+        (ModelKind::Reranker, Scoring::LateInteraction(_)) => {
+            with_rank(3, &["token_embeddings", "last_hidden_state"]).or_else(|| any(3)).map(Output::Tokens)
+        }
+        (ModelKind::Embedding, _) => with_rank(2, &["sentence_embedding"])
             .map(Output::Rows)
             .or_else(|| with_rank(3, &["last_hidden_state", "token_embeddings"]).map(Output::Tokens))
             .or_else(|| any(3).map(Output::Tokens))

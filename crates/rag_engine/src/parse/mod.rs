@@ -7,6 +7,7 @@ mod ocr;
 mod permits;
 mod prepare;
 mod sandbox;
+mod semantic;
 
 pub use child::parse;
 pub(crate) use child_lock::ChildLock;
@@ -14,3 +15,4 @@ pub use ocr::{OcrArguments, ocr};
 pub(crate) use permits::{Permit, Permits};
 pub(crate) use prepare::{Waiter, parse_document, prepare};
 pub(crate) use sandbox::self_test;
+pub(crate) use semantic::unless_background;

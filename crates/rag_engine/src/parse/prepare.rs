@@ -7,11 +7,13 @@ use super::ChildLock;
 use super::child::{failed, out_of_memory};
 use super::child_message::{ChildReply, ChildRequest, Confinement};
 use super::ocr;
+use super::semantic::{self, Asked};
 use crate::calls::NoReply;
 use crate::failure::{Explain, deadline_passed, failure, internal};
 use crate::model::Registry;
 use crate::ticket::{Ticket, Waited};
 use rag_core::chunk::{ChunkRequest, TokenBudget, chunk};
+use rag_core::chunking::ChunkMethod;
 use rag_core::document::{ParsedDocument, PreparedDocument};
 use rag_core::sentence::SentenceLanguage;
 use rag_parse::DocumentContent;
@@ -35,13 +37,15 @@ pub(crate) struct Waiter<'a> {
     pub(crate) deadline: Option<Instant>,
 }
 
-/// Parses and cuts a document.
+/// Parses and cuts a document. Where the method asks for them, `embed` gives the vectors of its sentences by the model that
+/// is named.
 pub(crate) fn prepare(
     models: &Arc<Registry>,
     limits: &ParseLimits,
     child_lock: &ChildLock,
     request: Prepare,
     waiter: &Waiter<'_>,
+    embed: impl FnOnce(&str, Vec<String>) -> Result<Asked<Vec<Vec<f32>>>, NoReply>,
 ) -> Result<PreparedDocument, NoReply> {
     let Prepare { content, media_type, title, model, language, chunking } = request;
     check_size(limits, &content)?;
@@ -59,10 +63,27 @@ pub(crate) fn prepare(
         language: SentenceLanguage::from_name(language.as_deref().unwrap_or_default()),
         options: &chunking,
         budget,
+        breaks: None,
     };
-    let cut = || chunk(parsed, &request, tokenizer.as_ref());
+    let (breaks, fallback) = match chunking.method {
+        ChunkMethod::Semantic => {
+            let embed = |texts| embed(&folder.name, texts);
+            match semantic::breaks(&parsed, &request, tokenizer.as_ref(), embed)? {
+                Ok(breaks) => (Some(breaks), None),
+                Err(reason) => (None, Some(reason)),
+            }
+        }
+        _ => (None, None),
+    };
+    let request = ChunkRequest { breaks: breaks.as_deref(), ..request };
+    let prepared = guarded(|| chunk(parsed, &request, tokenizer.as_ref()))?;
+    Ok(PreparedDocument { fallback, ..prepared })
+}
+
+/// What cuts a document, which may be of any kind; a panic of it fails this document alone.
+pub(super) fn guarded<T>(cut: impl FnOnce() -> T) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(cut)).map_err(|_| {
-        failure(FailureCode::NotParsable, "cutting the document into chunks failed with a panic").into()
+        failure(FailureCode::NotParsable, "cutting the document into chunks failed with a panic")
     })
 }
 

@@ -5,7 +5,7 @@ use crate::chat::GOOD;
 use crate::fake::{DIMENSION, FakeBackend};
 use crate::http::{Server, http};
 use crate::running::{EMBEDDING, RERANKER, set_by_make_test};
-use crate::{remote, remote_rerank, synthetic};
+use crate::{remote, remote_rerank, synthetic, token_rerankers};
 use rag_engine::backend::{self, Backend, ChatBackend, Conditions, Input};
 use rag_engine::device::Device;
 use rag_engine::model::tokenizer::Tokenizer;
@@ -274,6 +274,14 @@ fn onnx_runtime_embeds_as_promised_where_rows_share_a_batch() {
 #[test]
 fn onnx_runtime_scores_as_promised() {
     scores_as_promised(&onnx("onnx, reranker", &installed(RERANKER)));
+}
+
+#[test]
+fn rerankers_of_tokens_score_as_promised() {
+    for (name, models) in [("decoder", token_rerankers::decoder()), ("late", token_rerankers::late("{}"))] {
+        let folders = [models.path().to_str().unwrap().to_owned()];
+        scores_as_promised(&onnx(name, &ModelFolder::find(&folders, "tiny").unwrap().unwrap()));
+    }
 }
 
 #[test]

@@ -21,3 +21,4 @@ mod remote_rerank;
 mod rerank;
 mod running;
 mod synthetic;
+mod token_rerankers;

@@ -1,9 +1,9 @@
 //! Documents: chunks, limits, the confined child.
 
 use crate::running::{Engine, patiently, settings};
-use rag_core::chunking::ChunkOptions;
+use rag_core::chunking::{ChunkMethod, ChunkOptions, SizeUnit};
 use rag_core::document::PreparedDocument;
-use rag_wire::{Call, Content, Failure, FailureCode, Prepare, Reply, Settings, TextRole};
+use rag_wire::{Call, Content, Failure, FailureCode, Lane, Prepare, Reply, Settings, TextRole};
 
 fn order(content: Content, media_type: Option<&str>) -> Prepare {
     Prepare {
@@ -270,5 +270,67 @@ fn a_program_for_ocr_that_fails_or_never_ends_fails_one_document() {
         assert!(failed.code == code && failed.message.contains(words), "{script}: {failed:?}");
         assert!(started.elapsed() < std::time::Duration::from_secs(30), "{script}");
         assert_eq!(engine.connect().counters().queued, 0);
+    }
+}
+
+/// Ten sentences about glaciers, then ten about bread.
+fn two_matters() -> String {
+    let glacier = [
+        "The glacier moves slowly down the mountain valley.",
+        "Ice at the bottom of the glacier melts under the pressure.",
+        "Crevasses open where the glacier bends over the rock.",
+        "Meltwater runs in tunnels below the ice of the glacier.",
+        "In summer the glacier loses more ice than snow brings in winter.",
+    ];
+    let bread = [
+        "The baker kneads the dough for the bread before dawn.",
+        "Yeast makes the bread dough rise in a warm kitchen.",
+        "Sourdough bread needs a long rest before it is baked.",
+        "The crust of the bread turns brown in the hot oven.",
+        "Fresh bread from the baker smells of flour and salt.",
+    ];
+    [glacier, glacier, bread, bread].map(|sentences| sentences.join(" ")).join(" ")
+}
+
+fn semantic() -> Prepare {
+    let mut prepare = order(Content::Text(two_matters()), Some("text/plain"));
+    prepare.chunking =
+        ChunkOptions { min_size: 0, ..ChunkOptions::of(ChunkMethod::Semantic, SizeUnit::Tokens) };
+    prepare
+}
+
+#[test]
+fn sentences_of_one_matter_make_a_chunk_and_the_same_document_the_same_chunks() {
+    let engine = Engine::start();
+    let document = ask(&engine, semantic()).unwrap();
+    assert_eq!(document.fallback, None);
+    let texts: Vec<&str> = document.chunks.iter().map(|chunk| document.chunk_text(chunk)).collect();
+    assert_eq!(texts.len(), 2, "{texts:#?}");
+    assert!(texts[1].contains("The crust") && !texts[0].contains("The crust"), "{texts:#?}");
+    let others = |text: &str, words: [&str; 2]| words.iter().filter(|word| text.contains(**word)).count();
+    assert_eq!(
+        others(texts[0], ["kitchen", "oven"]) + others(texts[1], ["valley", "Crevasses"]),
+        0,
+        "{texts:#?}"
+    );
+    let mut interactive = engine.connect();
+    assert_eq!(interactive.lane, Lane::Interactive);
+    let again = interactive.ask(Call::Prepare(semantic())).unwrap();
+    assert_eq!(again, Reply::Prepared(document));
+}
+
+#[test]
+fn without_its_model_a_preview_is_cut_by_size_and_says_so_and_background_work_fails() {
+    let mut settings = settings();
+    settings.onnxruntime = "/nonexistent".into();
+    let engine = Engine::with(settings);
+    let failure = ask(&engine, semantic()).unwrap_err();
+    assert_eq!(failure.code, FailureCode::NotLoaded, "{failure:?}");
+    match engine.connect().ask(Call::Prepare(semantic())).unwrap() {
+        Reply::Prepared(document) => {
+            assert_eq!(document.chunks.len(), 1);
+            assert!(document.fallback.is_some_and(|reason| reason.contains("not loaded")));
+        }
+        other => panic!("{other:?}"),
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 const QUERY: &str = "which port?";
-pub(crate) const APIS: [&str; 3] = ["cohere", "tei", "deepinfra"];
+pub(crate) const APIS: [&str; 4] = ["cohere", "jina", "tei", "deepinfra"];
 
 /// A score that depends on the passage, from 0 to 1.
 fn score(passage: &str) -> f64 {
@@ -114,6 +114,12 @@ fn each_api_is_asked_in_its_own_words() {
     let cases = [
         (
             "cohere",
+            "POST /v1/rerank ",
+            json!({ "model": "acme/large", "query": QUERY, "documents": ["a", "b"], "top_n": 2,
+                "return_documents": false }),
+        ),
+        (
+            "jina",
             "POST /v1/rerank ",
             json!({ "model": "acme/large", "query": QUERY, "documents": ["a", "b"], "top_n": 2,
                 "return_documents": false }),
@@ -268,7 +274,7 @@ fn a_reranker_elsewhere_embeds_nothing() {
     };
     let failure = engine.connect().ask(call).unwrap_err();
     assert_eq!((failure.code, server.requests().len()), (FailureCode::InvalidArgument, 0), "{failure}");
-    let call = Call::Rerank { model: None, query: QUERY.into(), passages: Vec::new() };
+    let call = Call::Rerank { model: None, query: QUERY.into(), passages: Vec::new(), within_budget: true };
     assert!(matches!(engine.connect().ask(call), Ok(Reply::Scores { scores, .. }) if scores.is_empty()));
     assert_eq!(server.requests().len(), 0);
 }

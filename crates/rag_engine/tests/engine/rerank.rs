@@ -73,7 +73,12 @@ fn without_a_reranker_the_failure_says_what_to_do() {
 #[test]
 fn the_model_that_scored_is_named() {
     let engine = Engine::start();
-    let call = Call::Rerank { model: None, query: QUERY.into(), passages: vec![ANSWER.into()] };
+    let call = Call::Rerank {
+        model: None,
+        query: QUERY.into(),
+        passages: vec![ANSWER.into()],
+        within_budget: false,
+    };
     match engine.connect().ask(call).unwrap() {
         Reply::Scores { model, .. } => assert_eq!(model, crate::running::RERANKER),
         other => panic!("{other:?}"),

@@ -207,8 +207,19 @@ impl Client {
     }
 
     pub(crate) fn rerank(&mut self, query: &str, passages: &[&str]) -> Result<Vec<f32>, Failure> {
+        self.rerank_by(None, query, passages, false)
+    }
+
+    pub(crate) fn rerank_by(
+        &mut self,
+        model: Option<&str>,
+        query: &str,
+        passages: &[&str],
+        within_budget: bool,
+    ) -> Result<Vec<f32>, Failure> {
         let passages = passages.iter().map(|text| text.to_string()).collect();
-        match self.ask(Call::Rerank { model: None, query: query.into(), passages })? {
+        let model = model.map(str::to_owned);
+        match self.ask(Call::Rerank { model, query: query.into(), passages, within_budget })? {
             Reply::Scores { scores, .. } => Ok(scores),
             other => panic!("{other:?}"),
         }

@@ -6,9 +6,9 @@ use rag_wire::{FailureCode, TextRole};
 use std::path::Path;
 use tempfile::TempDir;
 
-const FLOAT: u64 = 1;
+pub(crate) const FLOAT: u64 = 1;
 const INT32: u64 = 6;
-const INT64: u64 = 7;
+pub(crate) const INT64: u64 = 7;
 const HALF: u64 = 10;
 
 /// Token ids of `[CLS]`, `word` and `[SEP]` in BERT's vocabulary.
@@ -21,7 +21,7 @@ const WEIGHT: f32 = 0.25;
 
 /// A message in protocol buffers.
 #[derive(Default, Clone)]
-struct Message(Vec<u8>);
+pub(crate) struct Message(Vec<u8>);
 
 impl Message {
     fn varint(&mut self, mut number: u64) {
@@ -32,29 +32,29 @@ impl Message {
         self.0.push(number as u8);
     }
 
-    fn number(mut self, field: u64, number: u64) -> Self {
+    pub(crate) fn number(mut self, field: u64, number: u64) -> Self {
         self.varint(field << 3);
         self.varint(number);
         self
     }
 
-    fn bytes(mut self, field: u64, bytes: &[u8]) -> Self {
+    pub(crate) fn bytes(mut self, field: u64, bytes: &[u8]) -> Self {
         self.varint(field << 3 | 2);
         self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
         self
     }
 
-    fn text(self, field: u64, text: &str) -> Self {
+    pub(crate) fn text(self, field: u64, text: &str) -> Self {
         self.bytes(field, text.as_bytes())
     }
 
-    fn message(self, field: u64, message: Message) -> Self {
+    pub(crate) fn message(self, field: u64, message: Message) -> Self {
         self.bytes(field, &message.0)
     }
 }
 
-fn node(operator: &str, inputs: &[&str], output: &str, attribute: Option<(&str, u64)>) -> Message {
+pub(crate) fn node(operator: &str, inputs: &[&str], output: &str, attribute: Option<(&str, u64)>) -> Message {
     let node = inputs.iter().fold(Message::default(), |node, input| node.text(1, input));
     let node = node.text(2, output).text(4, operator);
     match attribute {
@@ -65,7 +65,7 @@ fn node(operator: &str, inputs: &[&str], output: &str, attribute: Option<(&str, 
     }
 }
 
-fn value(name: &str, element: u64, dimensions: &[&str]) -> Message {
+pub(crate) fn value(name: &str, element: u64, dimensions: &[&str]) -> Message {
     let shape = dimensions.iter().fold(Message::default(), |shape, name| {
         let dimension = match name.parse() {
             Ok(size) => Message::default().number(1, size),
@@ -125,6 +125,11 @@ fn graph(shape: &Shape) -> Vec<u8> {
         .iter()
         .fold(graph, |graph, name| graph.message(11, value(name, shape.integers, &["rows", "tokens"])));
     let graph = graph.message(12, value(last, shape.result, names));
+    model(graph)
+}
+
+/// A file that holds a graph.
+pub(crate) fn model(graph: Message) -> Vec<u8> {
     let opset = Message::default().text(1, "").number(2, 18);
     Message::default().number(1, 8).message(7, graph).message(8, opset).0
 }
@@ -152,7 +157,7 @@ fn engine(models: &TempDir) -> Engine {
     Engine::with(settings)
 }
 
-fn words(count: usize) -> String {
+pub(crate) fn words(count: usize) -> String {
     vec!["word"; count].join(" ")
 }
 
