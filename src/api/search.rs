@@ -7,13 +7,14 @@ use crate::pg::stored_jsonb::StoredJsonb;
 use crate::search::keyword::Highlighter;
 use crate::search::options::{Mode, SearchOptions, checked_k, checked_query};
 use crate::search::scope::Scope;
-use crate::search::{SearchHit, SearchRequest, search};
+use crate::search::{SearchHit, SearchRequest, log, search};
 use crate::storage::uuid;
 use pgrx::JsonB;
 use pgrx::prelude::*;
 use rag_core::filter::{Filter, parse_filter};
 use rag_core::option::{Choice, OptionReader};
 use serde_json::json;
+use std::time::Instant;
 
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
@@ -65,7 +66,9 @@ fn rag_search(
         reader.finish()?;
         let scope = Scope::resolve(collection)?;
         let request = SearchRequest { query, k, mode, filter: filter.as_ref(), options: &options };
+        let since = Instant::now();
         let found = search(&scope, &request)?;
+        log::note(collection, &request, &found, since.elapsed());
         let languages = scope.languages();
         let mut highlighter = Highlighter::new(query);
         let stages = found.stages.to_json();

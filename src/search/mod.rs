@@ -8,6 +8,7 @@ pub(crate) mod diagnostics;
 pub(crate) mod evaluate;
 pub(crate) mod explain;
 pub(crate) mod keyword;
+pub(crate) mod log;
 pub(crate) mod options;
 pub(crate) mod rerank;
 mod retriever;
