@@ -138,6 +138,8 @@ BEGIN
     WHERE a.principal_role = found_role AND a.principal LIKE 'role:%' AND a.principal <> adopt_principal.principal;
     UPDATE rag.feedback f SET owner = adopt_principal.principal
     WHERE f.owner_role = found_role AND f.owner LIKE 'role:%' AND f.owner <> adopt_principal.principal;
+    UPDATE rag.query_log l SET owner = adopt_principal.principal
+    WHERE l.owner_role = found_role AND l.owner LIKE 'role:%' AND l.owner <> adopt_principal.principal;
 END $$;
 
 CREATE OR REPLACE FUNCTION rag.document_after_truncate() RETURNS trigger
@@ -195,6 +197,41 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION rag.forget_documents(uuid[], uuid[]) IS 'Deletes chunks, embeddings, sections, metadata rows, jobs and feedback of documents.';
+
+CREATE TABLE rag.query_log (
+    owner text NOT NULL,
+    owner_role regrole NOT NULL,
+    id uuid NOT NULL DEFAULT rag.new_id(),
+    searched_at timestamptz NOT NULL,
+    query text NOT NULL,
+    collection text,
+    mode text NOT NULL,
+    k integer NOT NULL,
+    hits integer NOT NULL,
+    milliseconds double precision NOT NULL,
+    chunk_ids uuid[] NOT NULL,
+    stages jsonb NOT NULL,
+    PRIMARY KEY (owner, owner_role, id)
+);
+-- For workers, who take away what is old.
+CREATE INDEX query_log_searched_at ON rag.query_log (searched_at);
+ALTER TABLE rag.query_log
+    ALTER owner SET STATISTICS 0, ALTER query SET STATISTICS 0, ALTER collection SET STATISTICS 0, ALTER mode SET STATISTICS 0,
+    ALTER k SET STATISTICS 0, ALTER hits SET STATISTICS 0, ALTER milliseconds SET STATISTICS 0,
+    ALTER searched_at SET STATISTICS 0, ALTER chunk_ids SET STATISTICS 0, ALTER stages SET STATISTICS 0;
+COMMENT ON TABLE rag.query_log IS 'Calls of rag_search, while rag_ext.query_log is on. For those who made them, until rag_ext.query_log_retention. Not dumped.';
+COMMENT ON COLUMN rag.query_log.owner IS 'Principal who searched.';
+COMMENT ON COLUMN rag.query_log.owner_role IS 'The role behind the owner.';
+COMMENT ON COLUMN rag.query_log.query IS 'The first 400 characters of the query.';
+COMMENT ON COLUMN rag.query_log.collection IS 'As it was named; NULL: all that are the caller''s.';
+COMMENT ON COLUMN rag.query_log.chunk_ids IS 'The first ten hits, best first.';
+COMMENT ON COLUMN rag.query_log.stages IS 'An object per stage, as details of rag_search has them.';
+CREATE POLICY query_log_read ON rag.query_log FOR SELECT USING (rag.is_mine(owner, owner_role));
+CREATE POLICY query_log_delete ON rag.query_log FOR DELETE USING (rag.is_mine(owner, owner_role));
+ALTER TABLE rag.query_log ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+INSERT INTO rag.builtin_policy VALUES
+    ('query_log', 'query_log_read', true, 'select'), ('query_log', 'query_log_delete', true, 'delete') ON CONFLICT DO NOTHING;
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'query_log'), ('write', 'DELETE', 'query_log') ON CONFLICT DO NOTHING;
 COMMENT ON FUNCTION rag_search(text, text, jsonb, integer, text, jsonb) IS
     'The k best chunks that the caller may see: min(k, eligible) rows, best first, ties by chunk id. options: fusion (weighted or rrf), keyword_weight (0 to 1, 0.5), rrf_k (60), candidates (of each retriever), min_score (0 to 1), rerank (boolean), rerank_model (implies rerank), rerank_limit (pairs), snippet_length (characters). See docs/reference.md.';
 

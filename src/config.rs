@@ -120,6 +120,13 @@ settings! {
         "Longest time that a search spends on reranking."
         "Beyond it the search keeps the order that it had. What was scored until then is not used.";
 
+    QUERY_LOG "query_log" switch(false) Superuser Everyone
+        "Writes calls of rag_search to rag.query_log."
+        "Workers do so, a moment later. On a standby, in read-only transactions, and where more come than they can write, calls are left out and counted: see rag_status().";
+    QUERY_LOG_RETENTION "query_log_retention" integer(30, 1..=36_500, Unit::Count) Reload Everyone
+        "Days after which rows of rag.query_log are deleted."
+        "Workers do so when they come by.";
+
     SYNC "sync" switch(false) User Everyone
         "Processes documents in the transaction that writes them."
         "Each INSERT, UPDATE or COPY waits for the engine, and what it wrote is found at once. Off: background workers process what is committed.";
@@ -329,6 +336,16 @@ pub(crate) fn attached_timeout() -> Duration {
 /// Whether workers merge segments.
 pub(crate) fn merge_enabled() -> bool {
     MERGE_ENABLED.get()
+}
+
+/// Whether searches are noted for the log.
+pub(crate) fn query_log() -> bool {
+    QUERY_LOG.get()
+}
+
+/// Days that the log of searches is kept.
+pub(crate) fn query_log_retention() -> i32 {
+    QUERY_LOG_RETENTION.get()
 }
 
 /// Time between two looks at every database.

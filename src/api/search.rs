@@ -8,13 +8,14 @@ use crate::search::context::ContextOptions;
 use crate::search::keyword::Highlighter;
 use crate::search::options::{Mode, SearchOptions, checked_k, checked_query};
 use crate::search::scope::Scope;
-use crate::search::{SearchHit, SearchRequest, search};
+use crate::search::{SearchHit, SearchRequest, log, search};
 use crate::storage::uuid;
 use pgrx::JsonB;
 use pgrx::prelude::*;
 use rag_core::filter::{Filter, parse_filter};
 use rag_core::option::{Choice, OptionReader};
 use serde_json::json;
+use std::time::Instant;
 
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
@@ -68,12 +69,15 @@ fn rag_search(
         let scope = Scope::resolve(collection)?;
         let children = context.children(k);
         let request = SearchRequest { query, k: children, mode, filter: filter.as_ref(), options: &options };
+        let since = Instant::now();
         let mut found = search(&scope, &request)?;
-        let hits = context.widen(&scope, found.hits, k, &mut found.stages)?;
+        found.hits = context.widen(&scope, found.hits, k, &mut found.stages)?;
+        log::note(collection, &SearchRequest { k, ..request }, &found, since.elapsed());
         let languages = scope.languages();
         let mut highlighter = Highlighter::new(query);
         let stages = found.stages.to_json();
-        let rows: Vec<(SearchHit, String, serde_json::Value)> = hits
+        let rows: Vec<(SearchHit, String, serde_json::Value)> = found
+            .hits
             .into_iter()
             .enumerate()
             .map(|(i, hit)| {

@@ -20,6 +20,8 @@ pub(crate) mod interrupts;
 pub(crate) mod locking;
 pub(crate) mod planner;
 pub(crate) mod principal;
+pub(crate) mod query_log;
+pub(crate) mod query_queue;
 pub(crate) mod random;
 pub(crate) mod relation;
 pub(crate) mod server;

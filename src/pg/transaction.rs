@@ -29,6 +29,12 @@ pub(crate) fn in_recovery() -> bool {
     unsafe { pg_sys::RecoveryInProgress() }
 }
 
+/// Whether the transaction may not write.
+pub(crate) fn is_read_only() -> bool {
+    // SAFETY: reads a variable of the backend.
+    unsafe { pg_sys::XactReadOnly }
+}
+
 /// Runs `work` with what was committed last, and what this transaction has written, as its active snapshot: for the
 /// few questions whose answer must not be older than the catalogs in force.
 pub(crate) fn with_catalog_snapshot<T>(work: impl FnOnce() -> T) -> T {

@@ -10,6 +10,7 @@ pub(crate) mod evaluate;
 pub(crate) mod explain;
 mod fusion;
 pub(crate) mod keyword;
+pub(crate) mod log;
 pub(crate) mod options;
 pub(crate) mod rerank;
 mod retriever;

@@ -58,7 +58,7 @@ pub(crate) fn queries(table: Oid) -> Result<Vec<JudgedQuery>> {
     let table = Table::open(table, "queries", &[("id", Kind::Any), ("query", Kind::Text)])?;
     let sql = format!(
         "SELECT t.\"id\"::pg_catalog.text, t.\"query\"::pg_catalog.text FROM {} AS t ORDER BY t.\"id\" LIMIT $1",
-        table.name()
+        table.full_name()
     );
     let rows = table.read(&sql, MAX_QUERIES, |row| {
         Ok(JudgedQuery { id: table.value(row, 1, "id")?, text: table.value(row, 2, "query")? })
@@ -78,12 +78,12 @@ pub(crate) fn judgements(table: Oid) -> Result<Judgements> {
     let sql = format!(
         "SELECT t.\"query_id\"::pg_catalog.text, t.\"document\"::pg_catalog.text, t.\"relevance\"::pg_catalog.int8
          FROM {} AS t LIMIT $1",
-        table.name()
+        table.full_name()
     );
     let rows = table.read(&sql, MAX_JUDGEMENTS, |row| {
         let grade: i64 = table.value(row, 3, "relevance")?;
         let grade = i32::try_from(grade).map_err(|_| {
-            Error::invalid(format!("relevance of {} is {grade}, beyond an integer", table.name()))
+            Error::invalid(format!("relevance of {} is {grade}, beyond an integer", table.full_name()))
         })?;
         Ok((table.value::<String>(row, 1, "query_id")?, table.value::<String>(row, 2, "document")?, grade))
     })?;
@@ -140,7 +140,7 @@ impl Table {
     }
 
     /// Quoted, with its schema.
-    fn name(&self) -> &str {
+    fn full_name(&self) -> &str {
         &self.relation.full_name
     }
 
@@ -148,18 +148,18 @@ impl Table {
     fn read<R>(&self, sql: &str, most: usize, each: impl FnMut(&spi::Row) -> Result<R>) -> Result<Vec<R>> {
         let rows = spi::read_snapshot_once(sql, vec![(most as i64 + 1).into()], each)?;
         if rows.len() > most {
-            return Err(Error::limit(format!("{} has more than {most} rows", self.name()))
+            return Err(Error::limit(format!("{} has more than {most} rows", self.full_name()))
                 .hint("A view can take a sample of them."));
         }
         Ok(rows)
     }
 
     fn value<T: pgrx::FromDatum>(&self, row: &spi::Row, number: i32, column: &str) -> Result<T> {
-        row.get(number).ok_or_else(|| Error::null(&format!("column {column} of {}", self.name())))
+        row.get(number).ok_or_else(|| Error::null(&format!("column {column} of {}", self.full_name())))
     }
 
     fn twice(&self, what: &str) -> Error {
-        Error::invalid(format!("{} has two rows of {what}", self.name()))
+        Error::invalid(format!("{} has two rows of {what}", self.full_name()))
             .hint("A view can keep one of them: SELECT DISTINCT ON, or max(relevance).")
     }
 }

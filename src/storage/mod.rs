@@ -20,6 +20,7 @@ pub(crate) mod job;
 pub(crate) mod judgement;
 pub(crate) mod metadata;
 pub(crate) mod model_change;
+pub(crate) mod query_log;
 pub(crate) mod relation;
 pub(crate) mod segment;
 pub(crate) mod source;

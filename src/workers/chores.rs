@@ -6,10 +6,10 @@
 use super::{attach, merge, model_change};
 use crate::config;
 use crate::error::{Error, Result, unless_locked};
-use crate::pg::{shared, worker};
+use crate::pg::{query_log as notes, shared, worker};
 use crate::search;
 use crate::storage::dropped::{self, Progress};
-use crate::storage::{vector_index, verify};
+use crate::storage::{query_log, vector_index, verify};
 use std::time::{Duration, Instant};
 
 /// Between two looks of a busy worker for what is rarely to be done.
@@ -21,12 +21,17 @@ const BETWEEN_COMPLAINTS: Duration = Duration::from_secs(3600);
 /// Vectors that a worker looks at for some without a chunk.
 const SWEPT: i64 = 10_000;
 
+/// Notes of searches that are written at a time, and old rows of their log that are deleted at a time.
+const NOTES: usize = 64;
+const OLD_ROWS: i64 = 5_000;
+
 /// What a worker remembers of its chores.
 pub(super) struct Chores {
     cleared: Progress,
     model_change: model_change::Progress,
     looked: Instant,
     swept: bool,
+    log_is_clean: bool,
     complained: Option<Instant>,
 }
 
@@ -37,6 +42,7 @@ impl Chores {
             model_change: Default::default(),
             looked: Instant::now(),
             swept: false,
+            log_is_clean: false,
             complained: None,
         }
     }
@@ -48,6 +54,7 @@ impl Chores {
         }
         self.clear()?;
         self.change_models()?;
+        write_notes()?;
         if self.looked.elapsed() >= LOOK {
             want_indexes()?;
             merge::merge_once()?;
@@ -58,7 +65,12 @@ impl Chores {
 
     /// A piece, for a worker that has nothing else to do; false when nothing is left.
     pub(super) fn do_all(&mut self) -> Result<bool> {
-        if merge::merge_once()? || self.clear()? || self.change_models()? {
+        if write_notes()?
+            || merge::merge_once()?
+            || self.clear()?
+            || self.change_models()?
+            || self.clean_log()?
+        {
             return Ok(true);
         }
         want_indexes()?;
@@ -74,6 +86,17 @@ impl Chores {
             unless_locked(worker::transaction(|| verify::sweep_stray_vectors(SWEPT)))?;
         }
         Ok(())
+    }
+
+    /// Takes away what is too old in the log of searches; once in the life of a worker.
+    fn clean_log(&mut self) -> Result<bool> {
+        if self.log_is_clean {
+            return Ok(false);
+        }
+        let days = config::query_log_retention();
+        let deleted = unless_locked(worker::transaction(|| query_log::delete_old(days, OLD_ROWS)))?;
+        self.log_is_clean = deleted != Some(true);
+        Ok(!self.log_is_clean)
     }
 
     fn clear(&mut self) -> Result<bool> {
@@ -115,6 +138,21 @@ impl Chores {
     fn change_models(&mut self) -> Result<bool> {
         Ok(unless_locked(model_change::do_some(&mut self.model_change))?.unwrap_or(false))
     }
+}
+
+/// Writes notes that searches have left; false if there were none.
+fn write_notes() -> Result<bool> {
+    let taken: Vec<String> =
+        notes::take(NOTES).into_iter().filter_map(|note| String::from_utf8(note).ok()).collect();
+    if taken.is_empty() {
+        return Ok(false);
+    }
+    worker::set_activity("rag_ext: writing the log of searches");
+    let written = worker::transaction(|| query_log::write(&taken));
+    if written.is_err() {
+        taken.iter().for_each(|_| notes::drop_note());
+    }
+    Ok(unless_locked(written)?.is_some())
 }
 
 /// Has an index worker come if a vector index is to be built.

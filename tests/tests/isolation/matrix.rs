@@ -115,7 +115,9 @@ fn every_relation_shows_each_caller_exactly_his_rows() {
             let expected = match relation {
                 _ if BY_DOMAIN.contains(&relation) => format!("{shown} WHERE domain_id IN ({domains})"),
                 _ if BY_OWNER.contains(&relation) => format!("{shown} WHERE owner = ANY ({owners})"),
-                "domain" | "collection" | "feedback" => format!("{shown} WHERE owner = ANY ({owners})"),
+                "domain" | "collection" | "feedback" | "query_log" => {
+                    format!("{shown} WHERE owner = ANY ({owners})")
+                }
                 // They name neither domain nor owner: as many as these owners have, each of which has their own documents.
                 "feedback_query" | "feedback_judgement" | "feedback_chunk_judgement" => {
                     let key = match relation {
