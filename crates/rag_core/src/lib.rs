@@ -18,8 +18,11 @@ pub mod file_name;
 pub mod filter;
 pub mod metadata;
 
+pub mod acronym;
 pub mod answer;
+pub mod decompose;
 pub mod fuse;
+pub mod rewrite;
 pub mod top_up;
 
 pub mod hash;
