@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::pg::ErrorReport;
 use pgrx::PgSqlErrorCode;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::time::Instant;
 
 /// Rows of diagnostics, in order.
@@ -16,7 +17,7 @@ struct Stage {
     input: usize,
     output: usize,
     milliseconds: f64,
-    method: Option<&'static str>,
+    method: Option<Cow<'static, str>>,
     fallback: Option<&'static str>,
     reason: Option<String>,
     warning: Option<String>,
@@ -43,6 +44,11 @@ impl Stages {
     /// Ends a stage that did its work in one of several ways.
     pub(crate) fn done_as(&mut self, watch: Watch, input: usize, output: usize, method: &'static str) {
         self.push(watch, input, output, Some(method), None);
+    }
+
+    /// Ends a stage that did its work, with what it did in words.
+    pub(crate) fn done_so(&mut self, watch: Watch, input: usize, output: usize, method: String) {
+        self.push(watch, input, output, None, None).method = Some(method.into());
     }
 
     /// Adds to the last stage what the caller should know of it.
@@ -95,7 +101,7 @@ impl Stages {
             input,
             output,
             milliseconds,
-            method,
+            method: method.map(Cow::Borrowed),
             fallback,
             reason,
             warning,
@@ -122,7 +128,7 @@ impl Stages {
                     "ms": (stage.milliseconds * 1000.0).round() / 1000.0,
                 });
                 for (key, value) in [
-                    ("method", stage.method),
+                    ("method", stage.method.as_deref()),
                     ("fallback", stage.fallback),
                     ("reason", stage.reason.as_deref()),
                 ] {

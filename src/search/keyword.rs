@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::pg::{interrupts, transaction};
 use crate::storage::segment::SegmentHeader;
 use crate::storage::{Id, is_attached, segment};
-use rag_bm25::{Language, Marker, Query, Segment};
+use rag_bm25::{Correction, Language, Marker, Query, Segment};
 use rag_core::answer::snippet::snippet;
 use rag_core::fuse::Ranked;
 use std::collections::{HashMap, HashSet};
@@ -15,6 +15,7 @@ use std::collections::{HashMap, HashSet};
 /// Ranks by words: the segments of a scope, by language, but for damaged ones. Statistics are those of exactly these.
 pub(crate) struct KeywordRetriever<'a> {
     query: &'a str,
+    corrections: &'a [Correction],
     allowed: Option<&'a HashSet<Id>>,
     groups: Vec<(Language, Vec<Segment>)>,
     /// Chunks in the segments, with those deleted since the last merges.
@@ -26,7 +27,8 @@ impl<'a> KeywordRetriever<'a> {
     /// Opens the segments.
     pub(crate) fn open(scope: &Scope, query: &'a str, allowed: Option<&'a Allowed>) -> Result<Self> {
         let allowed = allowed.map(|allowed| &allowed.chunks);
-        let mut opened = Self { query, allowed, groups: Vec::new(), entries: 0, damage: None };
+        let mut opened =
+            Self { query, corrections: &[], allowed, groups: Vec::new(), entries: 0, damage: None };
         let (attached, ordinary): (Vec<Id>, Vec<Id>) =
             scope.ids().into_iter().partition(|id| is_attached(*id));
         let may_hide_rows = scope.may_hide_rows();
@@ -49,6 +51,16 @@ impl<'a> KeywordRetriever<'a> {
         Ok(opened)
     }
 
+    /// With other words in place of some of the query's.
+    pub(crate) fn corrected(self, corrections: &'a [Correction]) -> Self {
+        Self { corrections, ..self }
+    }
+
+    /// The segments, by language.
+    pub(crate) fn groups(&self) -> &[(Language, Vec<Segment>)] {
+        &self.groups
+    }
+
     fn add(&mut self, language: Language, entries: u32, segment: Segment) {
         self.entries += entries as usize;
         match self.groups.iter_mut().find(|(known, _)| *known == language) {
@@ -66,7 +78,7 @@ impl Retriever for KeywordRetriever<'_> {
         let accept: Option<&dyn Fn(Id) -> bool> = accept.as_ref().map(|f| f as &dyn Fn(Id) -> bool);
         let mut hits: Vec<Ranked> = Vec::new();
         for (language, group) in &self.groups {
-            let parsed = Query::parse(self.query, *language);
+            let parsed = Query::parse(self.query, *language).corrected(self.corrections);
             if parsed.is_empty() {
                 continue;
             }

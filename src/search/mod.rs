@@ -7,6 +7,7 @@ mod advice;
 pub(crate) mod diagnostics;
 pub(crate) mod keyword;
 pub(crate) mod options;
+mod preprocess;
 pub(crate) mod rerank;
 mod retriever;
 pub(crate) mod scope;
@@ -23,6 +24,7 @@ use crate::storage::{Id, document, metadata};
 use diagnostics::{Stages, Watch};
 use keyword::KeywordRetriever;
 use options::{Fusion, Mode, SearchOptions};
+use preprocess::RunQuery;
 use rag_core::filter::Filter;
 use rag_core::fuse::{self, Ranked};
 use rag_core::option::Choice;
@@ -92,12 +94,18 @@ pub(crate) fn search(scope: &Scope, request: &SearchRequest<'_>) -> Result<Searc
             Some(Allowed { documents, chunks })
         }
     };
-    let is_short =
-        request.mode == Mode::Keyword && !request.options.rerank && request.options.min_score.is_none();
+    let queries = preprocess::queries(scope, request, &mut stages)?;
+    let is_short = request.mode == Mode::Keyword
+        && queries.is_one()
+        && !request.options.rerank
+        && request.options.min_score.is_none();
     let mut outcome = if is_short {
-        keyword_only(scope, request, allowed.as_ref(), stages)?
+        keyword_only(scope, request, &queries.whole, allowed.as_ref(), stages)?
     } else {
-        let ranked = rank(scope, request, allowed.as_ref(), &mut stages)?;
+        let rank = |query: &RunQuery, stages: &mut Stages| {
+            self::rank(scope, request, query, allowed.as_ref(), stages)
+        };
+        let ranked = queries.ranked(request.options, &mut stages, rank)?;
         let hits = shown(scope, request, ranked)?;
         finish(request, hits, stages)?
     };
@@ -125,11 +133,13 @@ pub(crate) fn has_content<'a>(
 fn keyword_only(
     scope: &Scope,
     request: &SearchRequest<'_>,
+    query: &RunQuery,
     allowed: Option<&Allowed>,
     mut stages: Stages,
 ) -> Result<SearchOutcome> {
     let watch = stages.start(KeywordRetriever::NAME);
-    let mut retriever = KeywordRetriever::open(scope, request.query, allowed)?;
+    let words = query.keyword.as_deref().unwrap_or(request.query);
+    let mut retriever = KeywordRetriever::open(scope, words, allowed)?.corrected(&query.corrections);
     let mut shown = HashMap::new();
     let hits = retrieve(&mut retriever, request.k, |unknown| {
         let found = chunk::show(&scope.ids(), unknown)?;
@@ -201,6 +211,7 @@ struct RankedHits {
 fn rank(
     scope: &Scope,
     request: &SearchRequest<'_>,
+    query: &RunQuery,
     allowed: Option<&Allowed>,
     stages: &mut Stages,
 ) -> Result<RankedHits> {
@@ -210,8 +221,10 @@ fn rank(
 
     // None: not asked, or the other one has to do.
     let (mut keyword, mut visible) = (None, None);
-    if request.mode != Mode::Vector {
-        let open = || KeywordRetriever::open(scope, request.query, allowed);
+    if request.mode != Mode::Vector
+        && let Some(words) = &query.keyword
+    {
+        let open = || Ok(KeywordRetriever::open(scope, words, allowed)?.corrected(&query.corrections));
         let substitute =
             is_hybrid.then_some(Substitute { makes_up_for: Error::is_damage, name: VectorRetriever::NAME });
         let found = ask(open, wanted, |unknown| scope.visible(unknown), substitute, stages)?;
@@ -228,7 +241,7 @@ fn rank(
             }
             Ok(unknown.iter().copied().filter(|id| seen.contains(id)).collect())
         };
-        let open = || VectorRetriever::open(scope, request.query, allowed, visible);
+        let open = || VectorRetriever::open(scope, (&query.vector, query.role), allowed, visible);
         let substitute = is_hybrid.then_some(Substitute {
             makes_up_for: diagnostics::is_engine_trouble,
             name: KeywordRetriever::NAME,

@@ -9,8 +9,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
-use crate::Language;
 use crate::analyser::{Analyser, Beginnings, TermKind};
+use crate::{Correction, Language};
 
 /// The most distinct terms, and the most places in phrases, that a query keeps: the first ones.
 pub const MAX_TERMS: usize = 1024;
@@ -105,6 +105,17 @@ impl Query {
         let mut found = false;
         Analyser::of(language).analyse(text, |_| found = true);
         found
+    }
+
+    /// The query with other terms in place of some, as far as they are of its language.
+    #[must_use]
+    pub fn corrected(mut self, corrections: &[Correction]) -> Query {
+        for correction in corrections.iter().filter(|correction| correction.language == self.language) {
+            for term in self.terms.iter_mut().filter(|term| term.text == correction.from) {
+                term.text.clone_from(&correction.to);
+            }
+        }
+        self
     }
 
     /// The language that the words were analysed in.

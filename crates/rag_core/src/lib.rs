@@ -22,6 +22,7 @@ pub mod acronym;
 pub mod answer;
 pub mod decompose;
 pub mod fuse;
+pub mod query;
 pub mod rewrite;
 pub mod top_up;
 

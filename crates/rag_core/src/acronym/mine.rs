@@ -6,6 +6,9 @@ use std::collections::HashSet;
 /// Most pairs of one text: the first ones.
 const MAX_MINED: usize = 200;
 
+/// Most brackets of one text that are looked at: the first ones.
+const MAX_BRACKETS: usize = 20_000;
+
 /// Most bytes within brackets, and before them, that are looked at.
 const REACH: usize = 4 * MAX_LONG_CHARS;
 
@@ -16,7 +19,7 @@ pub type Mined = Vec<Acronym>;
 pub fn mine(text: &str) -> Mined {
     let mut seen: HashSet<(String, String)> = HashSet::new();
     let mut mined = Vec::new();
-    for (at, _) in text.match_indices('(') {
+    for (at, _) in text.match_indices('(').take(MAX_BRACKETS) {
         if mined.len() == MAX_MINED {
             break;
         }

@@ -1,6 +1,7 @@
 //! Acronyms in a query: which forms to look up, and the query with what was found.
 
 use super::{Acronym, long_key, short_key, singular};
+use crate::query::{is_quote, plain_words};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -106,24 +107,10 @@ fn is_meant(word: &str, short: &str) -> bool {
     word == short || (is_in_capitals && short_key(short) == word)
 }
 
-/// The first words that are neither quoted nor excluded, without the marks around them.
+/// The first words that may be meant otherwise.
 fn words(query: &str) -> Vec<Range<usize>> {
-    let mut words = Vec::new();
-    let mut is_quoted = false;
-    let mut start = 0;
-    for piece in query.split_inclusive(|c: char| c.is_whitespace() || is_quote(c)) {
-        let end = start + piece.len();
-        let is_excluded = piece.starts_with(['-', '\u{2212}']);
-        let from = piece.find(char::is_alphanumeric);
-        let to = piece.char_indices().rev().find(|(_, c)| c.is_alphanumeric());
-        if let (Some(from), Some((to, last)), false, false) = (from, to, is_quoted, is_excluded)
-            && words.len() < MAX_WORDS
-        {
-            words.push(start + from..start + to + last.len_utf8());
-        }
-        is_quoted ^= piece.ends_with(is_quote);
-        start = end;
-    }
+    let mut words = plain_words(query);
+    words.truncate(MAX_WORDS);
     words
 }
 
@@ -132,10 +119,6 @@ fn runs(words: &[Range<usize>]) -> impl Iterator<Item = Range<usize>> {
     (0..words.len()).flat_map(move |first| {
         words[first..].iter().take(MAX_LONG_WORDS).map(move |last| words[first].start..last.end)
     })
-}
-
-fn is_quote(character: char) -> bool {
-    matches!(character, '"' | '\u{201c}'..='\u{201f}' | '«' | '»' | '\u{ff02}')
 }
 
 #[cfg(test)]
