@@ -154,7 +154,7 @@ mod tests {
     fn nearer_terms_and_the_same_beginning_and_common_terms_come_first() {
         check(&["contract", "contrast contrast", "contrast"], "contrasst", Some("contrast"));
         check(&["mouse", "house", "house"], "mousee", Some("mous"));
-        check(&["table tablet", "cable", "cable cable", "cable"], "tble", Some("tabl"));
+        check(&["port", "fort", "fort", "fort"], "pfort", Some("port"));
         check(&["boat", "boast", "boast"], "boaxt", Some("boast"));
     }
 
@@ -180,6 +180,7 @@ mod tests {
 
     #[test]
     fn somebody_may_end_it() {
-        assert_eq!(correction(&segments(&["glacier"]), "glaceir", || false), Err(Error::Interrupted));
+        let ended = correction(&segments(&["glacier"]), "glaceir", || false);
+        assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
     }
 }
