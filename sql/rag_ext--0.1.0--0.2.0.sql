@@ -126,4 +126,4 @@ END $$;
 COMMENT ON FUNCTION rag.forget_documents(uuid[], uuid[]) IS 'Deletes chunks, embeddings, sections, metadata rows, mined acronyms and jobs of documents.';
 
 COMMENT ON FUNCTION rag_search(text, text, jsonb, integer, text, jsonb) IS
-    'The k best chunks that the caller may see: min(k, eligible) rows, best first, ties by chunk id. options: fusion (weighted or rrf), keyword_weight (0 to 1, 0.5), rrf_k (60), candidates (of each retriever), min_score (0 to 1), rerank (boolean), rerank_limit (pairs), snippet_length (characters); acronyms, spelling, rewrite, decompose, hyde (off, on or auto). See docs/reference.md.';
+    'The k best chunks that the caller may see: min(k, eligible) rows, best first, ties by chunk id. options: fusion (weighted or rrf), keyword_weight (0 to 1, 0.5), rrf_k (60), candidates (of each retriever), min_score (0 to 1), rerank (boolean), rerank_limit (pairs), snippet_length (characters), acronyms, spelling, rewrite, decompose, hyde (off, on or auto). See docs/reference.md.';

@@ -54,7 +54,7 @@ fn hidden_documents_cost_no_result_and_change_no_score() {
     let secret = "SELECT id FROM rag.document WHERE metadata ->> 'kind' = 'secret'";
     let documents = admin.value(&format!("SELECT array_agg(id) FROM ({secret}) d"));
     let one = admin.value(&format!("{secret} LIMIT 1"));
-    for table in ["section", "chunk", "metadata_value", "mined_acronym", "job"] {
+    for table in ["section", "chunk", "metadata_value", "job"] {
         let of = |condition: &str| format!("SELECT count(*) FROM rag.{table} WHERE document_id {condition}");
         assert_eq!(reader.count(&of(&format!("= '{one}'"))), 0, "rag.{table}");
         assert_eq!(reader.count(&of(&format!("= ANY ('{documents}')"))), 0, "rag.{table}");

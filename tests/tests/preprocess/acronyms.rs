@@ -169,6 +169,13 @@ fn what_policies_hide_defines_nothing() {
     ));
     assert!(found(&mut reader, "SLA", "keyword", "{}").is_empty());
     assert_eq!(reader.count("SELECT count(*) FROM rag.mined_acronym"), 0);
+    // Nor where the policy hides the part of it that defines it.
+    database.admin().run(&format!(
+        "SELECT rag_drop_policy('rag.document', 'no_secrets');
+         SELECT rag_add_policy('rag.chunk', 'no_void', command => 'select',
+             using_expression => $$current_user <> '{bob}' OR content NOT LIKE '%void%'$$)"
+    ));
+    assert!(found(&mut reader, "SLA", "keyword", "{}").is_empty());
     // Given ones stand in no document.
     owner.run("SELECT rag_set_acronym('default', 'SLA', 'service level agreement')");
     assert_eq!(found(&mut reader, "SLA", "keyword", "{}"), ["open"]);
