@@ -67,7 +67,7 @@ fn rag_search(
         let request = SearchRequest { query, k, mode, filter: filter.as_ref(), options: &options };
         let found = search(&scope, &request)?;
         let languages = scope.languages();
-        let mut highlighter = Highlighter::new(query);
+        let mut highlighter = Highlighter::new(found.words.as_deref().unwrap_or(query));
         let stages = found.stages.to_json();
         let rows: Vec<(SearchHit, String, serde_json::Value)> = found
             .hits

@@ -15,6 +15,7 @@ use std::collections::{HashMap, HashSet};
 /// Ranks by words: the segments of a scope, by language, but for damaged ones. Statistics are those of exactly these.
 pub(crate) struct KeywordRetriever<'a> {
     query: &'a str,
+    more: &'a str,
     corrections: &'a [Correction],
     allowed: Option<&'a HashSet<Id>>,
     groups: Vec<(Language, Vec<Segment>)>,
@@ -28,7 +29,7 @@ impl<'a> KeywordRetriever<'a> {
     pub(crate) fn open(scope: &Scope, query: &'a str, allowed: Option<&'a Allowed>) -> Result<Self> {
         let allowed = allowed.map(|allowed| &allowed.chunks);
         let mut opened =
-            Self { query, corrections: &[], allowed, groups: Vec::new(), entries: 0, damage: None };
+            Self { query, more: "", corrections: &[], allowed, groups: Vec::new(), entries: 0, damage: None };
         let (attached, ordinary): (Vec<Id>, Vec<Id>) =
             scope.ids().into_iter().partition(|id| is_attached(*id));
         let may_hide_rows = scope.may_hide_rows();
@@ -51,9 +52,9 @@ impl<'a> KeywordRetriever<'a> {
         Ok(opened)
     }
 
-    /// With other words in place of some of the query's.
-    pub(crate) fn corrected(self, corrections: &'a [Correction]) -> Self {
-        Self { corrections, ..self }
+    /// With more words than the query's, and others in place of some.
+    pub(crate) fn with(self, more: &'a str, corrections: &'a [Correction]) -> Self {
+        Self { more, corrections, ..self }
     }
 
     /// The segments, by language.
@@ -78,7 +79,10 @@ impl Retriever for KeywordRetriever<'_> {
         let accept: Option<&dyn Fn(Id) -> bool> = accept.as_ref().map(|f| f as &dyn Fn(Id) -> bool);
         let mut hits: Vec<Ranked> = Vec::new();
         for (language, group) in &self.groups {
-            let parsed = Query::parse(self.query, *language).corrected(self.corrections);
+            let parsed = Query::parse(self.query, *language);
+            // Most queries are searched for as they are.
+            let parsed = if self.more.is_empty() { parsed } else { parsed.with_more(self.more) };
+            let parsed = parsed.corrected(self.corrections);
             if parsed.is_empty() {
                 continue;
             }

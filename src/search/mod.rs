@@ -60,6 +60,8 @@ pub(crate) struct SearchHit {
 pub(crate) struct SearchOutcome {
     pub(crate) hits: Vec<SearchHit>,
     pub(crate) stages: Stages,
+    /// What the keyword retriever looked for, where that is more than the query says.
+    pub(crate) words: Option<String>,
 }
 
 /// Why a query of stop words finds nothing, and what to do about it.
@@ -74,7 +76,7 @@ pub(crate) fn search(scope: &Scope, request: &SearchRequest<'_>) -> Result<Searc
     if !languages.is_empty()
         && !has_content(request.query, languages.values().map(String::as_str), &mut stages)
     {
-        return Ok(SearchOutcome { hits: Vec::new(), stages });
+        return Ok(SearchOutcome { hits: Vec::new(), stages, words: None });
     }
     let allowed = match request.filter {
         None => None,
@@ -109,6 +111,7 @@ pub(crate) fn search(scope: &Scope, request: &SearchRequest<'_>) -> Result<Searc
         let hits = shown(scope, request, ranked)?;
         finish(request, hits, stages)?
     };
+    outcome.words = queries.whole.words();
     if outcome.hits.is_empty() {
         advice::nothing_to_search(scope, &mut outcome.stages)?;
     }
@@ -139,7 +142,7 @@ fn keyword_only(
 ) -> Result<SearchOutcome> {
     let watch = stages.start(KeywordRetriever::NAME);
     let words = query.keyword.as_deref().unwrap_or(request.query);
-    let mut retriever = KeywordRetriever::open(scope, words, allowed)?.corrected(&query.corrections);
+    let mut retriever = KeywordRetriever::open(scope, words, allowed)?.with(&query.more, &query.corrections);
     let mut shown = HashMap::new();
     let hits = retrieve(&mut retriever, request.k, |unknown| {
         let found = chunk::show(&scope.ids(), unknown)?;
@@ -157,7 +160,7 @@ fn keyword_only(
         })
         .collect();
     retrieved(&mut stages, watch, &retriever, hits.len());
-    Ok(SearchOutcome { hits, stages })
+    Ok(SearchOutcome { hits, stages, words: None })
 }
 
 /// Ends the stage of a retriever.
@@ -224,7 +227,8 @@ fn rank(
     if request.mode != Mode::Vector
         && let Some(words) = &query.keyword
     {
-        let open = || Ok(KeywordRetriever::open(scope, words, allowed)?.corrected(&query.corrections));
+        let open =
+            || Ok(KeywordRetriever::open(scope, words, allowed)?.with(&query.more, &query.corrections));
         let substitute =
             is_hybrid.then_some(Substitute { makes_up_for: Error::is_damage, name: VectorRetriever::NAME });
         let found = ask(open, wanted, |unknown| scope.visible(unknown), substitute, stages)?;
@@ -317,5 +321,5 @@ fn finish(
         }
     }
     hits.truncate(request.k);
-    Ok(SearchOutcome { hits, stages })
+    Ok(SearchOutcome { hits, stages, words: None })
 }

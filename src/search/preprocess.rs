@@ -90,6 +90,8 @@ const PASSAGE: f32 = 0.4;
 pub(super) struct RunQuery {
     /// None: the keyword retriever is not asked.
     pub(super) keyword: Option<String>,
+    /// More words for the keyword retriever.
+    pub(super) more: String,
     /// Words that the keyword retriever takes others for.
     pub(super) corrections: Vec<Correction>,
     pub(super) vector: String,
@@ -99,16 +101,25 @@ pub(super) struct RunQuery {
 
 impl RunQuery {
     fn new(text: &str, weight: f32, known: &[Acronym]) -> Self {
-        let (keyword, vector) = match expand(text, known) {
-            Some(expanded) => (expanded.keyword, expanded.vector),
-            None => (text.to_owned(), text.to_owned()),
+        let (more, vector) = match expand(text, known) {
+            Some(expanded) => (expanded.more, expanded.vector),
+            None => (String::new(), text.to_owned()),
         };
-        Self { keyword: Some(keyword), corrections: Vec::new(), vector, role: TextRole::Query, weight }
+        let (keyword, corrections) = (Some(text.to_owned()), Vec::new());
+        Self { keyword, more, corrections, vector, role: TextRole::Query, weight }
     }
 
     fn passage(text: String) -> Self {
-        let (keyword, corrections) = (None, Vec::new());
-        Self { keyword, corrections, vector: text, role: TextRole::Passage, weight: PASSAGE }
+        let (keyword, more, corrections) = (None, String::new(), Vec::new());
+        Self { keyword, more, corrections, vector: text, role: TextRole::Passage, weight: PASSAGE }
+    }
+}
+
+impl RunQuery {
+    /// What the keyword retriever looks for, if that is more than the query says.
+    pub(super) fn words(&self) -> Option<String> {
+        let keyword = self.keyword.as_ref().filter(|_| !self.more.is_empty())?;
+        Some(format!("{keyword} {}", self.more))
     }
 }
 

@@ -21,7 +21,7 @@ pub fn plain_words(query: &str) -> Vec<Range<usize>> {
 }
 
 /// Whether a character begins or ends a phrase.
-pub fn is_quote(character: char) -> bool {
+fn is_quote(character: char) -> bool {
     matches!(character, '"' | '\u{201c}'..='\u{201f}' | '«' | '»' | '\u{ff02}')
 }
 

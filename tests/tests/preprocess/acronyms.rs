@@ -27,6 +27,10 @@ fn each_form_of_a_mined_acronym_finds_the_other() {
         uris.sort();
         assert_eq!(uris, ["defines", "long", "short"], "{query}");
     }
+    let snippet = "SELECT snippet FROM rag_search('SLA', mode => 'keyword', options => '{\"snippet_length\": 20}') WHERE uri = 'bells'";
+    ann.ingest("All the old bells of the town ring at noon, says the service level agreement.", "bells");
+    assert!(ann.value(snippet).contains("service level"));
+    ann.run("DELETE FROM rag.document WHERE uri = 'bells'");
     let told = stage(&mut ann, "What is an SLA?", "hybrid", "{}", "acronyms").unwrap();
     assert_eq!(
         (&told["method"], &told["out"]),

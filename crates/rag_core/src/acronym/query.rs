@@ -1,7 +1,7 @@
 //! Acronyms in a query: which forms to look up, and the query with what was found.
 
 use super::{Acronym, long_key, short_key, singular};
-use crate::query::{is_quote, plain_words};
+use crate::query::plain_words;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -29,9 +29,9 @@ pub struct Lookup {
 /// A query with the other forms of its acronyms.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Expanded {
-    /// For the keyword retriever: the query, and after it each other form; one of several words as a phrase.
-    pub keyword: String,
-    /// For the vector retriever: the query, with the first other form in brackets behind what it is another form of.
+    /// The other forms, for the keyword retriever.
+    pub more: String,
+    /// For the vector retriever: the query, with the first long form in brackets behind each short form.
     pub vector: String,
     /// What was added for what.
     pub added: Vec<(String, String)>,
@@ -58,41 +58,37 @@ pub fn expand(query: &str, known: &[Acronym]) -> Option<Expanded> {
     let named: BTreeSet<String> = runs(&words).map(|run| long_key(&query[run])).collect();
     let is_named = |short: &str| words.iter().any(|word| is_meant(&query[word.clone()], short));
     // Where it stands ends there; in the order of the query.
-    let mut additions: Vec<(Range<usize>, Vec<&str>)> = Vec::new();
+    let mut additions: Vec<(Range<usize>, Vec<&str>, bool)> = Vec::new();
     for word in &words {
         let shorts = known.iter().filter(|a| is_meant(&query[word.clone()], &a.short));
         let longs = shorts.filter(|a| !named.contains(&long_key(&a.long))).map(|a| a.long.as_str());
-        additions.push((word.clone(), longs.take(MAX_MEANINGS).collect()));
+        additions.push((word.clone(), longs.take(MAX_MEANINGS).collect(), true));
     }
     for run in runs(&words) {
         let key = long_key(&query[run.clone()]);
         let shorts = known.iter().filter(|a| long_key(&a.long) == key).map(|a| a.short.as_str());
-        additions.push((run, shorts.filter(|short| !is_named(short)).take(MAX_MEANINGS).collect()));
+        additions.push((run, shorts.filter(|short| !is_named(short)).take(MAX_MEANINGS).collect(), false));
     }
-    additions.retain(|(_, forms)| !forms.is_empty());
-    additions.sort_by_key(|(place, _)| place.end);
+    additions.retain(|(_, forms, _)| !forms.is_empty());
+    additions.sort_by_key(|(place, _, _)| place.end);
     if additions.is_empty() {
         return None;
     }
-    let mut expanded = Expanded { keyword: query.to_owned(), vector: String::new(), added: Vec::new() };
-    // A quote that is left open would take what follows.
-    if query.chars().filter(|c| is_quote(*c)).count() % 2 == 1 {
-        expanded.keyword.push('"');
-    }
+    let mut expanded = Expanded { more: String::new(), vector: String::new(), added: Vec::new() };
     let mut told = BTreeSet::new();
     let mut copied = 0;
-    for (place, forms) in additions {
-        expanded.vector.push_str(&query[copied..place.end]);
-        copied = place.end;
+    for (place, forms, is_long) in additions {
         if !told.insert(query[place.clone()].to_owned()) {
             continue;
         }
-        expanded.vector.push_str(&format!(" ({})", forms[0]));
+        if is_long {
+            expanded.vector.push_str(&format!("{} ({})", &query[copied..place.end], forms[0]));
+            copied = place.end;
+        }
         for form in forms {
-            let form = form.replace(is_quote, " ");
-            let quote = if form.contains(|c: char| !c.is_alphanumeric()) { "\"" } else { "" };
-            expanded.keyword.push_str(&format!(" {quote}{form}{quote}"));
-            expanded.added.push((query[place.clone()].to_owned(), form));
+            expanded.more.push_str(if expanded.more.is_empty() { "" } else { " " });
+            expanded.more.push_str(form);
+            expanded.added.push((query[place.clone()].to_owned(), form.to_owned()));
         }
     }
     expanded.vector.push_str(&query[copied..]);
@@ -133,9 +129,9 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(query: &str, pairs: &[(&str, &str)], keyword: &str, vector: &str) {
+    fn check(query: &str, pairs: &[(&str, &str)], more: &str, vector: &str) {
         let expanded = expand(query, &known(pairs)).unwrap();
-        assert_eq!((expanded.keyword.as_str(), expanded.vector.as_str()), (keyword, vector));
+        assert_eq!((expanded.more.as_str(), expanded.vector.as_str()), (more, vector));
     }
 
     const SLA: (&str, &str) = ("SLA", "service level agreement");
@@ -145,18 +141,19 @@ mod tests {
         check(
             "What is our SLA?",
             &[SLA],
-            "What is our SLA? \"service level agreement\"",
+            "service level agreement",
             "What is our SLA (service level agreement)?",
         );
+        check("fines in service-level agreements", &[SLA], "SLA", "fines in service-level agreements");
+        check("TB rates", &[("TB", "tuberculosis")], "tuberculosis", "TB (tuberculosis) rates");
+        check("SLAs", &[SLA], "service level agreement", "SLAs (service level agreement)");
+        check("MRNA", &[("mRNA", "messenger RNA")], "messenger RNA", "MRNA (messenger RNA)");
         check(
-            "fines in service-level agreements",
+            "an SLA and an SLA",
             &[SLA],
-            "fines in service-level agreements SLA",
-            "fines in service-level agreements (SLA)",
+            "service level agreement",
+            "an SLA (service level agreement) and an SLA",
         );
-        check("TB rates", &[("TB", "tuberculosis")], "TB rates tuberculosis", "TB (tuberculosis) rates");
-        check("SLAs", &[SLA], "SLAs \"service level agreement\"", "SLAs (service level agreement)");
-        check("MRNA", &[("mRNA", "messenger RNA")], "MRNA \"messenger RNA\"", "MRNA (messenger RNA)");
     }
 
     #[test]
@@ -173,18 +170,7 @@ mod tests {
     fn three_meanings_at_most_and_the_vector_has_the_first() {
         let pairs =
             [("FA", "first aid"), ("FA", "fine art"), ("FA", "flight attendant"), ("FA", "field artillery")];
-        let (keyword, vector) = ("FA \"first aid\" \"fine art\" \"flight attendant\"", "FA (first aid)");
-        check("FA", &pairs, keyword, vector);
-    }
-
-    #[test]
-    fn an_open_quote_takes_nothing_of_what_is_added() {
-        check(
-            "SLA \"gold plan",
-            &[SLA],
-            "SLA \"gold plan\" \"service level agreement\"",
-            "SLA (service level agreement) \"gold plan",
-        );
+        check("FA", &pairs, "first aid fine art flight attendant", "FA (first aid)");
     }
 
     #[test]
@@ -204,7 +190,7 @@ mod tests {
             let lookup = Lookup::of(&query);
             prop_assert!(lookup.short_keys.len() <= MAX_WORDS);
             if let Some(expanded) = expand(&query, &known(&[SLA])) {
-                prop_assert!(expanded.keyword.starts_with(&query));
+                prop_assert!(expanded.vector.len() >= query.len() && !expanded.more.is_empty());
             }
         }
     }
