@@ -206,6 +206,10 @@ settings! {
         "Tries at the chat endpoint after the first."
         "Only failures that may pass are tried again.";
 
+    QUERY_DEADLINE "query_deadline" integer(5_000, 100..=600_000, Unit::Milliseconds) User Everyone
+        "Longest time that a chat model may take to prepare a query: rewriting, decomposition and HyDE together."
+        "Beyond it the query is searched for as it is.";
+
     PARSE_SANDBOX "parse_sandbox" text(c"auto") Reload Everyone
         "Confinement of the process that parses a document: auto, require or off."
         "auto uses what the kernel offers, require refuses documents unless landlock and seccomp are in force.";
@@ -441,6 +445,11 @@ pub(crate) fn llm_timeout() -> Duration {
 /// Time of a generated answer with all tries and its check.
 pub(crate) fn llm_deadline() -> Duration {
     Duration::from_millis(count(&LLM_DEADLINE).into())
+}
+
+/// Time of a chat model to prepare one query.
+pub(crate) fn query_deadline() -> Duration {
+    Duration::from_millis(count(&QUERY_DEADLINE).into())
 }
 
 /// Tries at the chat endpoint after the first.

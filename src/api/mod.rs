@@ -2,6 +2,7 @@
 //!
 //! The SQL declarations, with defaults and comments, are in `sql/`.
 
+mod acronym;
 mod alter;
 mod answer;
 mod attach;

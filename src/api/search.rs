@@ -74,7 +74,7 @@ fn rag_search(
         found.hits = context.widen(&scope, found.hits, k, &mut found.stages)?;
         log::note(collection, &SearchRequest { k, ..request }, &found, since.elapsed());
         let languages = scope.languages();
-        let mut highlighter = Highlighter::new(query);
+        let mut highlighter = Highlighter::new(found.words.as_deref().unwrap_or(query));
         let stages = found.stages.to_json();
         let rows: Vec<(SearchHit, String, serde_json::Value)> = found
             .hits

@@ -3,7 +3,8 @@
 use crate::error::Result;
 use crate::pg::interrupts;
 use crate::storage::document::StoredDocument;
-use crate::storage::{Id, metadata};
+use crate::storage::{Id, acronym, metadata};
+use rag_core::acronym::{Acronym, mine};
 use rag_core::document::ParsedDocument;
 use rag_core::metadata::extract::{RuleSet, Subject, file_metadata};
 use rag_core::metadata::rule::RuleDefinition;
@@ -44,6 +45,7 @@ fn compiled(rules: &[RuleDefinition]) -> Rc<RuleSet> {
 pub(crate) struct FoundMetadata {
     pub(crate) file: Value,
     pub(crate) extracted: Map<String, Value>,
+    pub(crate) acronyms: Vec<Acronym>,
 }
 
 impl FoundMetadata {
@@ -57,7 +59,7 @@ impl FoundMetadata {
             file_metadata: Some(&file),
         };
         let extracted = extract(&document.rules, &subject);
-        Self { file, extracted }
+        Self { file, extracted, acronyms: mine(&parsed.text) }
     }
 }
 
@@ -86,6 +88,7 @@ pub(crate) fn extract_again(domain: Id, document: Id, version: i64) -> Result<Ex
         file_metadata: Some(&found.file),
     };
     metadata::store(domain, document, extract(&rules, &subject))?;
+    acronym::replace(domain, document, &mine(&found.text))?;
     metadata::finish_extraction(domain, document, version)?;
     Ok(Extraction::Done)
 }

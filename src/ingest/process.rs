@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::storage::collection::Collection;
 use crate::storage::document::{self, Completed, StoredDocument, VersionLock};
 use crate::storage::embedding::{self, VectorSpace};
-use crate::storage::{Id, chunk, job, model_change, segment};
+use crate::storage::{Id, acronym, chunk, job, model_change, segment};
 use pgrx::PgSqlErrorCode;
 use rag_core::chunk::indexed_title;
 use rag_core::chunking::ChunkOptions;
@@ -253,6 +253,7 @@ fn write_one(
         let title = indexed_title(shown_title, headings, &part.context);
         entries.push((replaced.ids[*index], title, prepared.chunk_text(part).to_owned()));
     }
+    acronym::replace(domain, *id, &processed.found.acronyms)?;
     document::complete(
         domain,
         *id,

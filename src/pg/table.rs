@@ -55,6 +55,25 @@ pub(crate) fn rows<R>(
     mut read: impl FnMut(&Row<'_>) -> Option<R>,
 ) -> Vec<R> {
     let mut found = Vec::new();
+    scan(table, index, condition, |row| {
+        found.extend(read(row));
+        true
+    });
+    found
+}
+
+/// Whether a row meets a condition, under the active snapshot.
+pub(crate) fn any(table: &CStr, index: &CStr, condition: &Condition<'_>) -> bool {
+    let mut found = false;
+    scan(table, index, condition, |_| {
+        found = true;
+        false
+    });
+    found
+}
+
+/// Goes over the rows that meet a condition, as long as `next` says so.
+fn scan(table: &CStr, index: &CStr, condition: &Condition<'_>, mut next: impl FnMut(&Row<'_>) -> bool) {
     // SAFETY: an ordinary index scan, closed before returning; the value of the condition is of the column's type, and
     // outlives the scan.
     unsafe {
@@ -62,7 +81,7 @@ pub(crate) fn rows<R>(
         let named = |name: &CStr| pg_sys::get_relname_relid(name.as_ptr(), namespace);
         let (table, index) = (named(table), named(index));
         if [namespace, table, index].contains(&pg_sys::InvalidOid) {
-            return found;
+            return;
         }
         // Closed before it ends.
         let _uncounted = Uncounted::besides(&[table, index]);
@@ -107,10 +126,11 @@ pub(crate) fn rows<R>(
                 break;
             }
             let row = Row { table, tuple, descriptor: (*relation).rd_att, _scan: PhantomData };
-            found.extend(read(&row));
+            if !next(&row) {
+                break;
+            }
         }
         pg_sys::systable_endscan(scan);
         pg_sys::table_close(relation, pg_sys::AccessShareLock as i32);
     }
-    found
 }

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::pg::{interrupts, transaction};
 use crate::storage::segment::SegmentHeader;
 use crate::storage::{Id, is_attached, segment};
-use rag_bm25::{Language, Marker, Query, Segment};
+use rag_bm25::{Correction, Language, Marker, Query, Segment};
 use rag_core::answer::snippet::snippet;
 use rag_core::fuse::Ranked;
 use std::collections::{HashMap, HashSet};
@@ -15,6 +15,8 @@ use std::collections::{HashMap, HashSet};
 /// Ranks by words: the segments of a scope, by language, but for damaged ones. Statistics are those of exactly these.
 pub(crate) struct KeywordRetriever<'a> {
     query: &'a str,
+    more: &'a str,
+    corrections: &'a [Correction],
     allowed: Option<&'a HashSet<Id>>,
     groups: Vec<(Language, Vec<Segment>)>,
     /// Chunks in the segments, with those deleted since the last merges.
@@ -26,7 +28,8 @@ impl<'a> KeywordRetriever<'a> {
     /// Opens the segments.
     pub(crate) fn open(scope: &Scope, query: &'a str, allowed: Option<&'a Allowed>) -> Result<Self> {
         let allowed = allowed.map(|allowed| &allowed.chunks);
-        let mut opened = Self { query, allowed, groups: Vec::new(), entries: 0, damage: None };
+        let mut opened =
+            Self { query, more: "", corrections: &[], allowed, groups: Vec::new(), entries: 0, damage: None };
         let (attached, ordinary): (Vec<Id>, Vec<Id>) =
             scope.ids().into_iter().partition(|id| is_attached(*id));
         let may_hide_rows = scope.may_hide_rows();
@@ -49,6 +52,16 @@ impl<'a> KeywordRetriever<'a> {
         Ok(opened)
     }
 
+    /// With more words than the query's, and others in place of some.
+    pub(crate) fn with(self, more: &'a str, corrections: &'a [Correction]) -> Self {
+        Self { more, corrections, ..self }
+    }
+
+    /// The segments, by language.
+    pub(crate) fn groups(&self) -> &[(Language, Vec<Segment>)] {
+        &self.groups
+    }
+
     fn add(&mut self, language: Language, entries: u32, segment: Segment) {
         self.entries += entries as usize;
         match self.groups.iter_mut().find(|(known, _)| *known == language) {
@@ -67,6 +80,9 @@ impl Retriever for KeywordRetriever<'_> {
         let mut hits: Vec<Ranked> = Vec::new();
         for (language, group) in &self.groups {
             let parsed = Query::parse(self.query, *language);
+            // Most queries are searched for as they are.
+            let parsed = if self.more.is_empty() { parsed } else { parsed.with_more(self.more) };
+            let parsed = parsed.corrected(self.corrections);
             if parsed.is_empty() {
                 continue;
             }

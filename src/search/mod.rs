@@ -12,6 +12,7 @@ mod fusion;
 pub(crate) mod keyword;
 pub(crate) mod log;
 pub(crate) mod options;
+mod preprocess;
 pub(crate) mod rerank;
 mod retriever;
 pub(crate) mod scope;
@@ -30,6 +31,7 @@ use crate::storage::{Id, document, metadata};
 use diagnostics::{Stages, Watch};
 use keyword::KeywordRetriever;
 use options::{Mode, SearchOptions};
+use preprocess::{Queries, RunQuery};
 use rag_core::filter::Filter;
 use rag_core::fuse::Ranked;
 use retriever::{Allowed, Retriever, retrieve};
@@ -65,6 +67,8 @@ pub(crate) struct SearchHit {
 pub(crate) struct SearchOutcome {
     pub(crate) hits: Vec<SearchHit>,
     pub(crate) stages: Stages,
+    /// What the keyword retriever looked for, where that is more than the query says.
+    pub(crate) words: Option<String>,
 }
 
 /// Why a query of stop words finds nothing, and what to do about it.
@@ -83,7 +87,7 @@ fn search_noting(scope: &Scope, request: &SearchRequest<'_>, mut stages: Stages)
     if !languages.is_empty()
         && !has_content(request.query, languages.values().map(String::as_str), &mut stages)
     {
-        return Ok(SearchOutcome { hits: Vec::new(), stages });
+        return Ok(SearchOutcome { hits: Vec::new(), stages, words: None });
     }
     let allowed = match request.filter {
         None => None,
@@ -103,19 +107,22 @@ fn search_noting(scope: &Scope, request: &SearchRequest<'_>, mut stages: Stages)
             Some(Allowed { documents, chunks })
         }
     };
+    let queries = preprocess::queries(scope, request, &mut stages)?;
     let options = request.options;
     // Its candidates are its hits.
     let is_short = request.mode == Mode::Keyword
+        && queries.is_one()
         && !options.rerank
         && options.min_score.is_none()
         && options.source_boost == 0.0
         && !stages.has_trail();
     let mut outcome = if is_short {
-        keyword_only(scope, request, allowed.as_ref(), stages)?
+        keyword_only(scope, request, &queries.whole, allowed.as_ref(), stages)?
     } else {
-        let hits = candidates(scope, request, allowed.as_ref(), &mut stages)?;
+        let hits = candidates(scope, request, &queries, allowed.as_ref(), &mut stages)?;
         finish(request, hits, stages)?
     };
+    outcome.words = queries.whole.words();
     if outcome.hits.is_empty() {
         advice::nothing_to_search(scope, &mut outcome.stages)?;
     }
@@ -126,13 +133,17 @@ fn search_noting(scope: &Scope, request: &SearchRequest<'_>, mut stages: Stages)
 fn candidates(
     scope: &Scope,
     request: &SearchRequest<'_>,
+    queries: &Queries,
     allowed: Option<&Allowed>,
     stages: &mut Stages,
 ) -> Result<Vec<SearchHit>> {
     let wanted = request.options.candidates.max(request.k);
     for (wanted, is_last) in [(wanted, false), (wanted * REFILL, true)] {
         let mut round = stages.round();
-        let ranked = rank(scope, request, wanted, allowed, &mut round)?;
+        let rank = |query: &RunQuery, stages: &mut Stages| {
+            self::rank(scope, request, query, wanted, allowed, stages)
+        };
+        let ranked = queries.ranked(request.options, &mut round, rank)?;
         let is_all = ranked.keyword.len() < wanted && ranked.vector.len() < wanted;
         let sieve = show(scope, request, ranked, &mut round)?;
         if is_last || is_all || !sieve.is_short(request.k) {
@@ -165,11 +176,13 @@ const REFILL: usize = 4;
 fn keyword_only(
     scope: &Scope,
     request: &SearchRequest<'_>,
+    query: &RunQuery,
     allowed: Option<&Allowed>,
     mut stages: Stages,
 ) -> Result<SearchOutcome> {
     let watch = stages.start(KeywordRetriever::NAME);
-    let mut retriever = KeywordRetriever::open(scope, request.query, allowed)?;
+    let words = query.keyword.as_deref().unwrap_or(request.query);
+    let mut retriever = KeywordRetriever::open(scope, words, allowed)?.with(&query.more, &query.corrections);
     let (mut sieve, mut found) = first_keyword_hits(scope, request, &mut retriever, request.k)?;
     if found == request.k && sieve.is_short(request.k) {
         let wanted = request.options.candidates.max(request.k) * REFILL;
@@ -178,7 +191,7 @@ fn keyword_only(
     retrieved(&mut stages, watch, &retriever, found);
     let mut hits = sieve.finish(request.k, &mut stages);
     hits.truncate(request.k);
-    Ok(SearchOutcome { hits, stages })
+    Ok(SearchOutcome { hits, stages, words: None })
 }
 
 /// The first hits of the keyword retriever that the caller sees, sifted, and how many there are.
@@ -261,6 +274,7 @@ struct RankedHits {
 fn rank(
     scope: &Scope,
     request: &SearchRequest<'_>,
+    query: &RunQuery,
     wanted: usize,
     allowed: Option<&Allowed>,
     stages: &mut Stages,
@@ -269,8 +283,11 @@ fn rank(
 
     // None: not asked, or the other one has to do.
     let (mut keyword, mut visible) = (None, None);
-    if request.mode != Mode::Vector {
-        let open = || KeywordRetriever::open(scope, request.query, allowed);
+    if request.mode != Mode::Vector
+        && let Some(words) = &query.keyword
+    {
+        let open =
+            || Ok(KeywordRetriever::open(scope, words, allowed)?.with(&query.more, &query.corrections));
         let substitute =
             is_hybrid.then_some(Substitute { makes_up_for: Error::is_damage, name: VectorRetriever::NAME });
         let found = ask(open, wanted, |unknown| scope.visible(unknown), substitute, stages)?;
@@ -287,7 +304,7 @@ fn rank(
             }
             Ok(unknown.iter().copied().filter(|id| seen.contains(id)).collect())
         };
-        let open = || VectorRetriever::open(scope, request.query, allowed, visible);
+        let open = || VectorRetriever::open(scope, (&query.vector, query.role), allowed, visible);
         let substitute = is_hybrid.then_some(Substitute {
             makes_up_for: diagnostics::is_engine_trouble,
             name: KeywordRetriever::NAME,
@@ -329,5 +346,5 @@ fn finish(
     }
     stages.dropped(hits.iter().skip(request.k).map(|hit| hit.chunk.id), |_| "beyond k".to_owned());
     hits.truncate(request.k);
-    Ok(SearchOutcome { hits, stages })
+    Ok(SearchOutcome { hits, stages, words: None })
 }

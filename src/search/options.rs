@@ -1,5 +1,6 @@
 //! Options of searching, read from jsonb: names, ranges, defaults. One place for all functions that search.
 
+use super::preprocess::Steps;
 use crate::config;
 use crate::error::{Error, Result};
 use rag_core::choices;
@@ -64,6 +65,8 @@ pub(crate) struct SearchOptions {
     pub(crate) rerank_limit: Option<usize>,
     /// Most characters of a snippet.
     pub(crate) snippet_length: usize,
+    /// What is done with the query first.
+    pub(crate) steps: Steps,
 }
 
 impl Default for SearchOptions {
@@ -80,6 +83,7 @@ impl Default for SearchOptions {
             rerank_model: None,
             rerank_limit: None,
             snippet_length: 240,
+            steps: Steps::default(),
         }
     }
 }
@@ -103,6 +107,7 @@ impl SearchOptions {
             snippet_length: reader
                 .integer("snippet_length", 20..=10_000)?
                 .map_or(default.snippet_length, |n| n as usize),
+            steps: Steps::read(reader)?,
         })
     }
 }

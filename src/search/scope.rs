@@ -98,6 +98,14 @@ impl Scope {
         self.domains.iter().map(|d| d.id).collect()
     }
 
+    /// Ids of the collections that they are in.
+    pub(crate) fn collections(&self) -> Vec<Id> {
+        let mut ids: Vec<Id> = self.domains.iter().map(|d| d.collection_id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
     /// Ids of the domains by embedding model.
     pub(crate) fn by_model(&self) -> Vec<(&str, Vec<Id>)> {
         let mut groups: Vec<(&str, Vec<Id>)> = Vec::new();

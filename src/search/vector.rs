@@ -30,11 +30,11 @@ struct Group {
 }
 
 impl<'a> VectorRetriever<'a> {
-    /// Embeds the query by each model of the scope. `visible` chunks are the caller's to see, where that is known: it
+    /// Embeds the query, or a passage like those that it looks for, by each model of the scope. `visible` chunks are the caller's to see, where that is known: it
     /// chooses the way.
     pub(crate) fn open(
         scope: &Scope,
-        query: &str,
+        (text, role): (&str, TextRole),
         allowed: Option<&'a Allowed>,
         visible: Option<usize>,
     ) -> Result<Self> {
@@ -49,8 +49,8 @@ impl<'a> VectorRetriever<'a> {
         let mut groups = Vec::new();
         for (model, domains) in scope.by_model() {
             let Some(space) = elevated(|| embedding::vector_space(model))? else { continue };
-            let texts = vec![query.to_owned()];
-            let answer = engine::embed(Some(model), TextRole::Query, texts, Lane::Interactive, &principals)?;
+            let texts = vec![text.to_owned()];
+            let answer = engine::embed(Some(model), role, texts, Lane::Interactive, &principals)?;
             groups.push(Group { space, vector: embedding::vector_text(&answer.values), domains });
         }
         let documents = allowed.map(|allowed| allowed.documents.as_slice());

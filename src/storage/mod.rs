@@ -3,6 +3,7 @@
 //! Reading functions run with the caller's rights under the active snapshot. Writing functions are called
 //! within `pg::elevation::elevated`, or by a background worker, and name the domains that they touch.
 
+pub(crate) mod acronym;
 pub(crate) mod added_policy;
 pub(crate) mod attached_row;
 pub(crate) mod attached_run;

@@ -17,6 +17,7 @@
 //! | `writer`, `merge`, `segment` | build, merge and open blobs |
 //! | `statistics`, `weight`, `plan` | what a query's terms weigh over the segments given |
 //! | `disjunction`, `conditions`, `phrase`, `top` | finding the best entries |
+//! | `spelling` | words that no segment has, and what they may have been meant to be |
 //! | `interrupt` | ending work that takes long |
 
 mod language;
@@ -44,6 +45,7 @@ mod conditions;
 mod disjunction;
 mod phrase;
 mod search;
+mod spelling;
 mod top;
 
 pub use analyser::ANALYSER_VERSION;
@@ -55,6 +57,7 @@ pub use merge::{merge, merge_while};
 pub use query::{MAX_TERMS, Marker, Query};
 pub use search::{Hit, search, search_while};
 pub use segment::Segment;
+pub use spelling::{Correction, correction, is_known};
 pub use statistics::{Statistics, statistics};
 pub use tantivy::directory::OwnedBytes;
 pub use writer::{Entry, build};

@@ -8,6 +8,9 @@ use crate::statistics::statistics;
 use crate::weight::{Norms, Weight};
 use crate::{Error, Query, Segment};
 
+/// What a term counts that was added to a query, against one that was typed.
+const ADDED: f32 = 0.125;
+
 /// Everything that a search knows before it reads postings.
 pub(crate) struct Plan<'a> {
     pub(crate) query: &'a Query,
@@ -72,7 +75,9 @@ impl<'a> Plan<'a> {
     /// The scorer of a term in a field.
     pub(crate) fn term_weight(&self, term: usize, field: usize) -> Weight<'_> {
         let inverse_frequency = self.norms.inverse_frequency(self.frequencies[term][field]);
-        self.norms.weight(field, inverse_frequency, self.query.terms[term].count)
+        let wanted = &self.query.terms[term];
+        let share = if wanted.is_added { ADDED } else { 1.0 };
+        self.norms.weight(field, inverse_frequency * share, wanted.count)
     }
 
     /// The scorer of a phrase in a field: its terms' rarity counts once for each place.

@@ -6,11 +6,11 @@
 //! parts must stand next to each other. Stop words are not indexed and so are left out wherever they stand: a
 //! query of stop words only is empty, and an empty query matches nothing, like one that only excludes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-use crate::Language;
 use crate::analyser::{Analyser, Beginnings, TermKind};
+use crate::{Correction, Language};
 
 /// The most distinct terms, and the most places in phrases, that a query keeps: the first ones.
 pub const MAX_TERMS: usize = 1024;
@@ -34,6 +34,8 @@ pub(crate) struct QueryTerm {
     pub(crate) text: String,
     /// How often it counts towards the score by itself; 0 if it only stands in phrases or conditions.
     pub(crate) count: u32,
+    /// Whether it was added to what was typed; see [`Query::with_more`].
+    pub(crate) is_added: bool,
 }
 
 /// Terms at fixed distances.
@@ -105,6 +107,31 @@ impl Query {
         let mut found = false;
         Analyser::of(language).analyse(text, |_| found = true);
         found
+    }
+
+    /// The query with more words that an entry may have instead of its own. They count an eighth: they find what has none of
+    /// the query's own, and hardly change the order of what has some.
+    #[must_use]
+    pub fn with_more(mut self, words: &str) -> Query {
+        let mut known: HashSet<String> = self.terms.iter().map(|term| term.text.clone()).collect();
+        Analyser::of(self.language).analyse(words, |term| {
+            let is_new = term.kind != TermKind::Character && self.terms.len() < MAX_TERMS;
+            if is_new && known.insert(term.text.to_owned()) {
+                self.terms.push(QueryTerm { text: term.text.to_owned(), count: 1, is_added: true });
+            }
+        });
+        self
+    }
+
+    /// The query with other terms in place of some, as far as they are of its language.
+    #[must_use]
+    pub fn corrected(mut self, corrections: &[Correction]) -> Query {
+        for correction in corrections.iter().filter(|correction| correction.language == self.language) {
+            for term in self.terms.iter_mut().filter(|term| term.text == correction.from) {
+                term.text.clone_from(&correction.to);
+            }
+        }
+        self
     }
 
     /// The language that the words were analysed in.
@@ -253,7 +280,7 @@ impl Parser {
         if index == MAX_TERMS {
             return None;
         }
-        self.query.terms.push(QueryTerm { text: text.to_owned(), count: 0 });
+        self.query.terms.push(QueryTerm { text: text.to_owned(), count: 0, is_added: false });
         self.term_index.insert(text.to_owned(), index);
         Some(index)
     }

@@ -242,3 +242,22 @@ fn a_hundred_kilobytes_of_anything_take_little_time() {
     // Milliseconds each in practice; quadratic work would take minutes.
     assert!(begin.elapsed().as_secs() < 30, "{:?}", begin.elapsed());
 }
+
+#[test]
+fn added_words_find_what_has_none_of_the_query_and_come_last() {
+    let entry = |(id, body)| crate::Entry { id, title: "", body };
+    let texts = [
+        (1, "a service level agreement"),
+        (2, "the sla"),
+        (3, "pumps of the sla"),
+        (4, "agreement on pumps"),
+    ];
+    let segments =
+        [crate::Segment::open(crate::build(Language::English, texts.map(entry)).unwrap()).unwrap()];
+    let found = |query: &Query| -> Vec<u128> {
+        crate::search(&segments, query, 10, None).unwrap().iter().map(|hit| hit.id).collect()
+    };
+    let query = Query::parse("sla -pumps", Language::English);
+    assert_eq!(found(&query), [2]);
+    assert_eq!(found(&query.with_more("service level agreement, pumps sla")), [2, 1]);
+}

@@ -18,12 +18,16 @@ pub mod file_name;
 pub mod filter;
 pub mod metadata;
 
+pub mod acronym;
 pub mod answer;
 pub mod balance;
+pub mod decompose;
 pub mod evaluate;
 pub mod fuse;
 pub mod near_duplicate;
+pub mod query;
 pub mod rerank;
+pub mod rewrite;
 pub mod top_up;
 
 pub mod hash;

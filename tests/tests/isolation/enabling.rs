@@ -101,6 +101,8 @@ fn who_may_read_searches_and_asks_and_writes_nothing() {
         "SELECT rag_ingest('x')",
         "SELECT rag_create_collection('x')",
         "SELECT rag_alter_collection('open', model => 'x')",
+        "SELECT rag_set_acronym('open', 'OB', 'owned by')",
+        "SELECT rag_drop_acronym('open', 'OB')",
         "SELECT rag_verify()",
     ] {
         session.refuses("42501", sql);

@@ -45,6 +45,8 @@ fn without_a_user_a_gateway_sees_nothing_and_writes_nothing() {
             "rag.collection",
             "rag.deletion_count",
             "rag.metadata_value",
+            "rag.mined_acronym",
+            "rag.acronym",
             VECTORS,
         ] {
             assert_eq!(session.count(&format!("SELECT count(*) FROM {table}")), 0, "{unset}: {table}");

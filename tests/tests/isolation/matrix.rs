@@ -6,8 +6,8 @@ use rag_tests::{Database, Session, wait_until};
 use std::time::Duration;
 
 /// Relations whose rows belong to a domain.
-const BY_DOMAIN: [&str; 7] =
-    ["document", "chunk", "section", "segment", "job", "metadata_value", "deletion_count"];
+const BY_DOMAIN: [&str; 8] =
+    ["document", "chunk", "section", "segment", "job", "metadata_value", "mined_acronym", "deletion_count"];
 /// Relations that are not for ordinary roles.
 const INTERNAL: [&str; 8] = [
     "gateway",
@@ -74,8 +74,9 @@ fn write_everything(session: &mut Session, label: &str) {
     session.run(&format!("DELETE FROM rag.document WHERE id = '{gone}'"));
     session.run("SELECT rag_create_collection('extra')");
     session.run(&format!(
-        "INSERT INTO rag.document (collection, content, metadata) VALUES ('extra', 'More that is owned by {label}.', '{{\"label\": [\"{label}\", 1, true]}}')"
+        "INSERT INTO rag.document (collection, content, metadata) VALUES ('extra', 'More that is owned by {label}, in a folder of its own (FOO).', '{{\"label\": [\"{label}\", 1, true]}}')"
     ));
+    session.run("SELECT rag_set_acronym('extra', 'OB', 'owned by')");
     session.run("INSERT INTO rag.metadata_rule (name, key, pattern) VALUES ('own', 'own', 'owned by')");
     session.run("SELECT rag_ingest_bytes(decode('255044462d312e37', 'hex'), title => 'unreadable')");
     session.settle();
@@ -156,6 +157,10 @@ fn every_relation_shows_each_caller_exactly_his_rows() {
                 _ if INTERNAL.contains(&relation) => {
                     person.session.refuses("42501", &format!("SELECT * FROM rag.{relation}"));
                     continue;
+                }
+                "acronym" => {
+                    let collections = format!("SELECT id FROM rag.collection WHERE owner = ANY ({owners})");
+                    format!("{shown} WHERE collection_id IN ({collections})")
                 }
                 "metadata_rule" => format!("{shown} WHERE owner = 'public' OR owner = ANY ({owners})"),
                 "engine_status" | "model" => {

@@ -9,11 +9,13 @@ use rag_tests::{Database, Random, Session, literal};
 use std::fmt::Write;
 
 /// Tables that ordinary roles may read.
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 15] = [
     "document",
     "chunk",
     "section",
     "metadata_value",
+    "acronym",
+    "mined_acronym",
     "job",
     "segment",
     "deletion_count",

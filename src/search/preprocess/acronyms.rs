@@ -1,0 +1,51 @@
+//! Acronyms of a query, as the scope's collections and documents define them.
+//!
+//! Only what the caller sees counts: a mined acronym is seen with its document. Where an administrator's policies may hide
+//! parts of documents, mined acronyms are left out, for the definition may stand in a hidden part.
+
+use super::{Step, told};
+use crate::error::Result;
+use crate::search::diagnostics::Stages;
+use crate::search::scope::Scope;
+use crate::storage::{Id, acronym, is_attached};
+use rag_core::acronym::{Acronym, Lookup, expand};
+
+/// Most domains in which long forms are looked up: there are many of them in a query.
+const MAX_DOMAINS: usize = 64;
+
+/// Acronyms that the query names in one of their forms. Asks nothing where the scope has none, but for attached tables: of
+/// these somebody may see a part, and that others have some there must not show.
+pub(super) fn known(scope: &Scope, query: &str, step: Step, stages: &mut Stages) -> Result<Vec<Acronym>> {
+    if step == Step::Off {
+        return Ok(Vec::new());
+    }
+    let watch = stages.start("acronyms");
+    let (collections, domains) = places(scope);
+    if collections.is_empty() && domains.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut lookup = Lookup::of(query);
+    if step == Step::Auto || domains.len() > MAX_DOMAINS {
+        lookup.long_keys.clear();
+    }
+    let known = acronym::look_up(&collections, &domains, &lookup)?;
+    let looked_up = lookup.short_keys.len() + lookup.long_keys.len();
+    match expand(query, &known) {
+        Some(expanded) => {
+            let pairs: Vec<String> =
+                expanded.added.iter().map(|(from, to)| format!("{from} = {to}")).collect();
+            stages.done_as(watch, looked_up, pairs.len(), told("", pairs.iter().map(String::as_str)));
+        }
+        None => stages.done(watch, looked_up, 0),
+    }
+    Ok(known)
+}
+
+/// Collections and domains of the scope that have acronyms.
+fn places(scope: &Scope) -> (Vec<Id>, Vec<Id>) {
+    let mut collections = scope.collections();
+    collections.retain(|id| acronym::has_set(*id));
+    let mut domains = if scope.may_hide_rows() { Vec::new() } else { scope.ids() };
+    domains.retain(|id| is_attached(*id) || acronym::has_mined(*id));
+    (collections, domains)
+}
