@@ -8,6 +8,7 @@ mod attach;
 mod chunking;
 mod collection;
 mod embedding;
+mod graph;
 mod ingest;
 mod metadata;
 mod policy;

@@ -5,8 +5,11 @@
 
 mod advice;
 pub(crate) mod diagnostics;
+pub(crate) mod graph;
+mod hop;
 pub(crate) mod keyword;
 pub(crate) mod options;
+pub(crate) mod related;
 pub(crate) mod rerank;
 mod retriever;
 pub(crate) mod scope;
@@ -92,12 +95,22 @@ pub(crate) fn search(scope: &Scope, request: &SearchRequest<'_>) -> Result<Searc
             Some(Allowed { documents, chunks })
         }
     };
-    let is_short =
-        request.mode == Mode::Keyword && !request.options.rerank && request.options.min_score.is_none();
+    let uses_graph = graph::is_wanted(request);
+    let is_short = request.mode == Mode::Keyword
+        && !request.options.rerank
+        && request.options.min_score.is_none()
+        && !uses_graph
+        && request.options.hops == 1;
     let mut outcome = if is_short {
         keyword_only(scope, request, allowed.as_ref(), stages)?
     } else {
-        let ranked = rank(scope, request, allowed.as_ref(), &mut stages)?;
+        let mut ranked = rank(scope, request, allowed.as_ref(), &mut stages)?;
+        if request.options.hops > 1 {
+            hop::extend(scope, request, allowed.as_ref(), &mut ranked.order, &mut stages)?;
+        }
+        if uses_graph {
+            graph::extend(scope, request, allowed.as_ref(), &mut ranked.order, &mut stages)?;
+        }
         let hits = shown(scope, request, ranked)?;
         finish(request, hits, stages)?
     };

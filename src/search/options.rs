@@ -31,6 +31,17 @@ choices! {
     }
 }
 
+choices! {
+    /// When the graph extends a search.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum GraphUse {
+        Off = "off",
+        On = "on",
+        /// Where the query asks for a relation.
+        Auto = "auto",
+    }
+}
+
 /// Options of one search.
 #[derive(Debug, Clone)]
 pub(crate) struct SearchOptions {
@@ -47,6 +58,9 @@ pub(crate) struct SearchOptions {
     pub(crate) rerank_limit: usize,
     /// Most characters of a snippet.
     pub(crate) snippet_length: usize,
+    pub(crate) graph: GraphUse,
+    /// Searches that are made one after the other: the second from what the first has found.
+    pub(crate) hops: usize,
 }
 
 impl Default for SearchOptions {
@@ -60,6 +74,8 @@ impl Default for SearchOptions {
             rerank: false,
             rerank_limit: 20,
             snippet_length: 240,
+            graph: GraphUse::Off,
+            hops: 1,
         }
     }
 }
@@ -81,6 +97,8 @@ impl SearchOptions {
             snippet_length: reader
                 .integer("snippet_length", 20..=10_000)?
                 .map_or(default.snippet_length, |n| n as usize),
+            graph: reader.choice("graph")?.unwrap_or(default.graph),
+            hops: reader.integer("hops", 1..=2)?.map_or(default.hops, |n| n as usize),
         })
     }
 }

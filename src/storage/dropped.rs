@@ -13,11 +13,14 @@ const CHUNKS: i64 = 4000;
 
 /// What is cleared, in this order: documents come after all that was made of them, so that whoever still
 /// writes for one is waited for.
-const TABLES: [(&str, i64); 9] = [
+const TABLES: [(&str, i64); 12] = [
     ("job", 10_000),
     ("chunk", CHUNKS),
     ("section", 10_000),
     ("metadata_value", 10_000),
+    ("entity_mention", 10_000),
+    ("entity_relation", 10_000),
+    ("document_link", 10_000),
     ("attached_row", 10_000),
     ("segment", 64),
     ("document", 200),
@@ -111,6 +114,9 @@ fn delete_if_empty(domain: Id) -> Result<bool> {
            AND NOT EXISTS (SELECT FROM rag.chunk t WHERE t.domain_id = $1)
            AND NOT EXISTS (SELECT FROM rag.section t WHERE t.domain_id = $1)
            AND NOT EXISTS (SELECT FROM rag.metadata_value t WHERE t.domain_id = $1)
+           AND NOT EXISTS (SELECT FROM rag.entity_mention t WHERE t.domain_id = $1)
+           AND NOT EXISTS (SELECT FROM rag.entity_relation t WHERE t.domain_id = $1)
+           AND NOT EXISTS (SELECT FROM rag.document_link t WHERE t.domain_id = $1)
            AND NOT EXISTS (SELECT FROM rag.deletion_count t WHERE t.domain_id = $1)
          RETURNING true",
         vec![uuid(domain).into()],

@@ -14,6 +14,7 @@ pub(crate) mod document;
 pub(crate) mod dropped;
 pub(crate) mod embedding;
 pub(crate) mod gateway;
+pub(crate) mod graph;
 pub(crate) mod installed;
 pub(crate) mod job;
 pub(crate) mod metadata;

@@ -49,11 +49,14 @@ pub struct Entity {
     pub bytes: Range<usize>,
 }
 
+/// Whether a place that a pattern finds in a text is an entity.
+type Test = fn(&str, &Range<usize>) -> bool;
+
 /// A rule: what its first group, or else its whole match, finds is of the kind if the test says so.
 struct Rule {
     kind: Kind,
     pattern: Regex,
-    accepts: fn(&str, &Range<usize>) -> bool,
+    accepts: Test,
 }
 
 fn anything(_: &str, _: &Range<usize>) -> bool {
@@ -67,7 +70,7 @@ const PERSON: &str =
     r"\p{Lu}\p{Ll}+(?:-\p{Lu}\p{Ll}+)?(?: \p{Lu}\.| (?:von|van|de|der|di))* \p{Lu}\p{Ll}+(?:-\p{Lu}\p{Ll}+)?";
 
 static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
-    let rules: [(Kind, String, fn(&str, &Range<usize>) -> bool); 16] = [
+    let rules: [(Kind, String, Test); 16] = [
         (Kind::Error, r"\b(?:ORA|TNS|PLS|RMAN|SP2|CVE|MSG|KB|ERR|SQL)[-_]?[0-9]{3,7}(?:-[0-9]{3,7})?\b".into(), anything),
         (Kind::Error, r"\b(?:SQLSTATE[ :]+[0-9A-Z]{5}|HTTP (?:status )?[1-5][0-9]{2})\b".into(), anything),
         (Kind::Error, r"\b(?i:error|fault|alarm|fehler|störung)(?i:[ -]?code)?[ :]+([A-Z]{1,3}-?[0-9]{2,6}|0x[0-9A-Fa-f]{2,16})\b".into(), anything),
@@ -85,7 +88,7 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         (Kind::Hardware, format!(r"\b{LEAD}(?:{HARDWARE_HEADS})\b"), is_name),
         (Kind::Software, format!(r"\b{LEAD}(?:{SOFTWARE_HEADS})\b"), is_name),
     ];
-    let late: [(Kind, String, fn(&str, &Range<usize>) -> bool); 6] = [
+    let late: [(Kind, String, Test); 6] = [
         (
             Kind::Software,
             r"\b[A-Z][A-Za-z+]*(?: [A-Z][A-Za-z+]*){0,2} [vV]?[0-9]+(?:\.[0-9]+){1,3}\b".into(),
@@ -177,7 +180,8 @@ fn without_lead(text: &str, kind: Kind, mut bytes: Range<usize>) -> Range<usize>
     }
     bytes.end -= text[bytes.clone()].len() - text[bytes.clone()].trim_end().len();
     while let Some((first, rest)) = text[bytes.clone()].split_once(' ') {
-        if !is_no_lead(first) && !(kind == Kind::Command && is_no_term(first)) {
+        let leads_nothing = is_no_lead(first) || kind == Kind::Command && is_no_term(first);
+        if !leads_nothing {
             break;
         }
         bytes.start = bytes.end - rest.len();
