@@ -13,7 +13,7 @@ use crate::storage::{Id, chunk};
 use pgrx::PgSqlErrorCode;
 use rag_core::fuse::{RRF_K, Ranked, rrf};
 use rag_core::graph::{asks_for_relations, names_in};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Best hits from whose entities and documents the graph goes on.
 const HITS: usize = 5;
@@ -35,12 +35,16 @@ const MOST_RELATIONS: usize = 50;
 /// Links of one document.
 const MOST_LINKS: usize = 200;
 /// What an entity of the best hit weighs beside one of the query, and an entity beside the one that it is related to.
-const HIT_SHARE: f64 = 0.5;
+const HIT_SHARE: f64 = 0.4;
+const NAMED_SHARE: f64 = 0.2;
+const SAME_DOCUMENT: f64 = 0.5;
+const OTHERS_SHARE: f64 = 0.2;
+const KNOWN_WEIGHT: f32 = 0.3;
 const STEP_SHARE: f64 = 0.7;
 /// Chunks that the graph brings.
 const MOST_CHUNKS: usize = 50;
-/// Weight of the graph's list beside the fused one: its first chunk comes behind the second hit.
-pub(super) const LIST_WEIGHT: f32 = 0.97;
+/// Weight of the graph's list beside the fused one: its first chunk comes behind the first hit.
+pub(super) const LIST_WEIGHT: f32 = 0.985;
 
 /// Whether a search is to use the graph.
 pub(super) fn is_wanted(request: &SearchRequest<'_>) -> bool {
@@ -63,7 +67,7 @@ pub(super) fn extend(
     match transaction::attempt(|| Expansion::of(scope, request.query, allowed, order)) {
         Ok(expansion) => {
             let (given, method) = (order.len(), expansion.method());
-            *order = merged(order, &expansion.list());
+            *order = merged(order, &expansion.list(order));
             stages.done_as(watch, given, order.len(), method);
         }
         Err(error) if is_the_callers(&error) => return Err(error),
@@ -77,12 +81,20 @@ pub(super) fn is_the_callers(error: &Error) -> bool {
     matches!(error.code, PgSqlErrorCode::ERRCODE_QUERY_CANCELED | PgSqlErrorCode::ERRCODE_ADMIN_SHUTDOWN)
 }
 
-/// Two lists as one, by reciprocal ranks; 1 for a chunk that leads both.
+/// Two lists as one: a chunk has the better of its two reciprocal ranks, where those of the further list count a little
+/// less. So the lists alternate from the second place on, and neither crowds the other out. 1 for the first chunk.
 pub(super) fn merged(order: &[Ranked], further: &[Ranked]) -> Vec<Ranked> {
-    let mut fused = rrf(&[(order, 1.0), (further, LIST_WEIGHT)], RRF_K);
-    let most = (1.0 + LIST_WEIGHT) / (RRF_K + 1.0);
-    fused.iter_mut().for_each(|hit| hit.score /= most);
-    fused
+    let mut best: HashMap<Id, f32> = HashMap::new();
+    for (list, weight) in [(order, 1.0), (further, LIST_WEIGHT)] {
+        for (index, hit) in list.iter().enumerate() {
+            let score = weight * (RRF_K + 1.0) / (RRF_K + 1.0 + index as f32);
+            let known = best.entry(hit.id).or_default();
+            *known = known.max(score);
+        }
+    }
+    let mut merged: Vec<Ranked> = best.into_iter().map(|(id, score)| Ranked { id, score }).collect();
+    merged.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
+    merged
 }
 
 /// What the graph brings beside the best hits: chunks that name related entities, and chunks of linked documents.
@@ -96,13 +108,17 @@ impl Expansion {
         let domains = scope.ids();
         let best = &order[..order.len().min(HITS)];
         let hits = Hits::of(&domains, best)?;
-        let related = related_chunks(scope, &domains, query, allowed, &hits)?;
-        let lent = lent_chunks(scope, &domains, query, allowed, &hits)?;
-        Ok(Self { related, lent })
+        let scores = related_chunks(&domains, query, &hits)?;
+        let lent = lent_chunks(scope, &domains, query, allowed, &hits, &scores)?;
+        Ok(Self { related: best_visible(scope, allowed, &scores)?, lent })
     }
 
-    fn list(&self) -> Vec<Ranked> {
-        rrf(&[(&self.related, 1.0), (&self.lent, 1.0)], RRF_K)
+    /// Its chunks in one order, to which that of the hits adds what it knows of them.
+    fn list(&self, order: &[Ranked]) -> Vec<Ranked> {
+        let brought = merged(&self.related, &self.lent);
+        let ids: HashSet<Id> = brought.iter().map(|hit| hit.id).collect();
+        let known: Vec<Ranked> = order.iter().filter(|hit| ids.contains(&hit.id)).copied().collect();
+        rrf(&[(&brought, 1.0), (&known, KNOWN_WEIGHT)], RRF_K)
     }
 
     fn method(&self) -> &'static str {
@@ -194,18 +210,12 @@ fn heaviest(shares: HashMap<String, f64>) -> Vec<(String, f64)> {
 /// Chunks that name what is related, over at most two steps, to what the query and the best hits name. A chunk's score is
 /// the sum over entities of share × rarity × weight of the mention; the chunk that states a relation on the way has the
 /// share of what it leads to as well.
-fn related_chunks(
-    scope: &Scope,
-    domains: &[Id],
-    query: &str,
-    allowed: Option<&Allowed>,
-    hits: &Hits,
-) -> Result<Vec<Ranked>> {
+fn related_chunks(domains: &[Id], query: &str, hits: &Hits) -> Result<HashMap<Id, f64>> {
     let mut places = Places::default();
     places.look_up(domains, names_in(query))?;
     let named: HashSet<String> = places.of.keys().cloned().collect();
     let mut shares: HashMap<String, f64> = named.iter().map(|key| (key.clone(), 1.0)).collect();
-    let mut scores: HashMap<Id, f64> = HashMap::new();
+    let mut scores: HashMap<Id, Score> = HashMap::new();
     let mut frontier = heaviest(shares.clone());
     let of_hits = heaviest(hits.entities(domains, &named)?);
     for depth in 0..2 {
@@ -215,7 +225,7 @@ fn related_chunks(
         places.look_up(domains, reached.keys().cloned())?;
         for relation in &relations {
             if let (Some(share), Some(rarity)) = (reached.get(&relation.to), places.rarity(&relation.to)) {
-                *scores.entry(relation.chunk).or_default() += share * rarity;
+                scores.entry(relation.chunk).or_default().add(share * rarity);
             }
         }
         frontier = heaviest(reached);
@@ -230,12 +240,34 @@ fn related_chunks(
     places.look_up(domains, shares.keys().cloned())?;
     for (key, share) in &shares {
         let (Some(rarity), Some(found)) = (places.rarity(key), places.of.get(key)) else { continue };
+        let share = if named.contains(key) { NAMED_SHARE } else { *share };
         for place in found {
-            *scores.entry(place.chunk).or_default() += share * rarity * place.weight;
+            let distance = if hits.documents.contains(&place.document) { SAME_DOCUMENT } else { 1.0 };
+            let gain = share * rarity * place.weight * place.weight * distance;
+            scores.entry(place.chunk).or_default().add(gain);
         }
     }
     scores.retain(|chunk, _| !hits.chunks.contains(chunk));
-    best_visible(scope, allowed, scores)
+    Ok(scores.into_iter().map(|(chunk, score)| (chunk, score.value())).collect())
+}
+
+/// The score of a chunk: its best reason, and a part of the others. One thing that it defines says more than many that it
+/// mentions.
+#[derive(Default)]
+struct Score {
+    best: f64,
+    sum: f64,
+}
+
+impl Score {
+    fn add(&mut self, gain: f64) {
+        self.best = self.best.max(gain);
+        self.sum += gain;
+    }
+
+    fn value(&self) -> f64 {
+        self.best + OTHERS_SHARE * (self.sum - self.best)
+    }
 }
 
 /// What relations lead to from these entities, each with the greatest share that reaches it.
@@ -258,11 +290,11 @@ fn reached(
 }
 
 /// The chunks of the highest scores that the filter and the caller's rights let through, ties by id.
-fn best_visible(scope: &Scope, allowed: Option<&Allowed>, scores: HashMap<Id, f64>) -> Result<Vec<Ranked>> {
+fn best_visible(scope: &Scope, allowed: Option<&Allowed>, scores: &HashMap<Id, f64>) -> Result<Vec<Ranked>> {
     let mut ranked: Vec<Ranked> = scores
-        .into_iter()
+        .iter()
         .filter(|(chunk, _)| allowed.is_none_or(|allowed| allowed.chunks.contains(chunk)))
-        .map(|(id, score)| Ranked { id, score: score as f32 })
+        .map(|(id, score)| Ranked { id: *id, score: *score as f32 })
         .collect();
     ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
     ranked.truncate(4 * MOST_CHUNKS);
@@ -272,55 +304,90 @@ fn best_visible(scope: &Scope, allowed: Option<&Allowed>, scores: HashMap<Id, f6
     Ok(ranked)
 }
 
-/// The chunks that match the query best of the two documents most strongly linked to those of the best hits; of equally
-/// strong links, those whose document matches better.
+/// Chunks of the two documents most strongly linked to those of the best hits; of equally strong links, that of the better
+/// hit, then the document that matches better. Of each its best three, by reciprocal ranks of what matches the query and
+/// of what names related entities.
 fn lent_chunks(
     scope: &Scope,
     domains: &[Id],
     query: &str,
     allowed: Option<&Allowed>,
     hits: &Hits,
+    scores: &HashMap<Id, f64>,
 ) -> Result<Vec<Ranked>> {
-    let linking = &hits.documents[..hits.documents.len().min(LINKING_DOCUMENTS)];
-    let mut candidates: HashMap<Id, f64> = HashMap::new();
-    for link in linked_documents(domains, linking)? {
-        if link.strength >= LEAST_STRENGTH
-            && !hits.documents.contains(&link.to)
-            && allowed.is_none_or(|allowed| allowed.documents.contains(&link.to))
-        {
-            let strength = candidates.entry(link.to).or_default();
-            *strength = strength.max(link.strength);
-        }
-    }
-    let mut candidates: Vec<(Id, f64)> = candidates.into_iter().collect();
-    candidates.sort_by(|(a, x), (b, y)| y.total_cmp(x).then(a.cmp(b)));
-    candidates.truncate(MOST_CANDIDATES);
+    let candidates = candidates(domains, allowed, hits)?;
     if candidates.is_empty() {
         return Ok(Vec::new());
     }
-    let documents: Vec<Id> = candidates.iter().map(|(document, _)| *document).collect();
+    let documents: Vec<Id> = candidates.iter().map(|candidate| candidate.document).collect();
     let chunks: HashSet<Id> = chunk::ids_of_documents(domains, &documents)?.into_iter().collect();
     let within = Allowed { documents, chunks };
     let mut retriever = KeywordRetriever::open(scope, query, Some(&within))?;
-    let found = retrieve(&mut retriever, MOST_CHUNKS, |unknown| scope.visible(unknown))?;
+    let matching = retrieve(&mut retriever, MOST_CHUNKS, |unknown| scope.visible(unknown))?;
+    let naming = best_visible(scope, Some(&within), scores)?;
+    let found = rrf(&[(&matching, 1.0), (&naming, 1.0)], RRF_K);
     let ids: Vec<Id> = found.iter().map(|hit| hit.id).collect();
     let document_of: HashMap<Id, Id> = graph::documents_of(domains, &ids)?.into_iter().collect();
-    let mut matches: HashMap<Id, Vec<Ranked>> = HashMap::new();
+    let mut of_document: HashMap<Id, Vec<Ranked>> = HashMap::new();
     for hit in found {
         if let Some(document) = document_of.get(&hit.id) {
-            matches.entry(*document).or_default().push(hit);
+            of_document.entry(*document).or_default().push(hit);
         }
     }
-    let mut lending: Vec<(f64, Vec<Ranked>)> = candidates
+    let mut lending: Vec<(Candidate, Vec<Ranked>)> = candidates
         .into_iter()
-        .filter_map(|(document, strength)| Some((strength, matches.remove(&document)?)))
+        .filter_map(|candidate| of_document.remove(&candidate.document).map(|chunks| (candidate, chunks)))
         .collect();
-    lending.sort_by(|(a, x), (b, y)| b.total_cmp(a).then(y[0].score.total_cmp(&x[0].score)));
+    lending.sort_by(|(a, x), (b, y)| a.order(b).then(y[0].score.total_cmp(&x[0].score)));
     lending.truncate(LENDING_DOCUMENTS);
     let mut lent: Vec<Ranked> =
         lending.into_iter().flat_map(|(_, chunks)| chunks.into_iter().take(LENT_CHUNKS)).collect();
     lent.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
     Ok(lent)
+}
+
+/// A document that is linked to that of a hit.
+struct Candidate {
+    document: Id,
+    strength: f64,
+    /// Place of the hit's document, from 0.
+    place: usize,
+}
+
+impl Candidate {
+    /// The stronger link first, then that of the better hit.
+    fn order(&self, other: &Self) -> std::cmp::Ordering {
+        other.strength.total_cmp(&self.strength).then(self.place.cmp(&other.place))
+    }
+}
+
+/// Linked documents that may lend chunks, each with its strongest link.
+fn candidates(domains: &[Id], allowed: Option<&Allowed>, hits: &Hits) -> Result<Vec<Candidate>> {
+    let linking = &hits.documents[..hits.documents.len().min(LINKING_DOCUMENTS)];
+    let mut strengths: HashMap<(Id, Id), BTreeMap<LinkNature, f64>> = HashMap::new();
+    for link in linked_documents(domains, linking)? {
+        let is_allowed = allowed.is_none_or(|allowed| allowed.documents.contains(&link.to));
+        if link.strength >= LEAST_STRENGTH && !hits.documents.contains(&link.to) && is_allowed {
+            let of_pair = strengths.entry((link.from, link.to)).or_default();
+            let strength = of_pair.entry(link.nature).or_default();
+            *strength = strength.max(link.strength);
+        }
+    }
+    let mut best: HashMap<Id, Candidate> = HashMap::new();
+    for ((from, document), natures) in strengths {
+        let place = linking.iter().position(|linking| *linking == from).unwrap_or(linking.len());
+        // As if each were a chance of its own that the two belong together.
+        let strength = 1.0 - natures.values().map(|strength| 1.0 - strength).product::<f64>();
+        let candidate = Candidate { document, strength, place };
+        match best.get(&document) {
+            Some(known) if known.order(&candidate).is_le() => {}
+            _ => drop(best.insert(document, candidate)),
+        }
+    }
+    let mut candidates: Vec<Candidate> = best.into_values().collect();
+    candidates.sort_by(|a, b| a.order(b).then(a.document.cmp(&b.document)));
+    candidates.truncate(MOST_CANDIDATES);
+    Ok(candidates)
 }
 
 /// Documents that are linked to these: those that they point to, those that point to them, and those that share two
@@ -356,9 +423,9 @@ fn shared_links(domains: &[Id], documents: &[Id]) -> Result<Vec<LinkRow>> {
     Ok(links)
 }
 
-/// 0.5 for two entities in common and 0.1 more for each further one, at most 0.9.
+/// 0.5 for two entities in common and 0.05 more for each further one, at most 0.75: less than a hyperlink.
 fn shared_strength(count: usize) -> f64 {
-    (0.5 + 0.1 * count.saturating_sub(2) as f64).min(0.9)
+    (0.5 + 0.05 * count.saturating_sub(2) as f64).min(0.75)
 }
 
 /// The entity that the best hits are most about, that the query does not name and that few documents name.

@@ -178,7 +178,7 @@ pub(crate) fn relations_of(domains: &[Id], keys: &[String], limit: usize) -> Res
 }
 
 /// What links a document that was asked about to another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum LinkNature {
     /// It points to the other one.
     To,
