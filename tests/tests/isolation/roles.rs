@@ -151,8 +151,18 @@ fn row_security_off_is_an_error_and_not_a_way_around() {
     let mut ann = database.user("ann");
     own_something(&mut ann, "ann");
     ann.run("SET row_security = off");
-    for table in ["document", "chunk", "section", "segment", "job", "metadata_value", "domain", "collection"]
-    {
+    for table in [
+        "document",
+        "chunk",
+        "section",
+        "segment",
+        "job",
+        "metadata_value",
+        "entity_mention",
+        "document_link",
+        "domain",
+        "collection",
+    ] {
         ann.refuses("42501", &format!("SELECT * FROM rag.{table}"));
     }
     for sql in ["SELECT * FROM rag_search('owned')", "SELECT * FROM rag_search('owned', mode => 'vector')"] {

@@ -4,8 +4,19 @@ use super::{LIMIT, assert_within, long_text, put, time};
 use rag_tests::{Database, Session, wait_until};
 use std::time::{Duration, Instant};
 
-const DERIVED: [&str; 8] =
-    ["document", "chunk", "section", "embedding", "segment", "metadata_value", "job", "deletion_count"];
+const DERIVED: [&str; 11] = [
+    "document",
+    "chunk",
+    "section",
+    "embedding",
+    "segment",
+    "metadata_value",
+    "job",
+    "deletion_count",
+    "entity_mention",
+    "entity_relation",
+    "document_link",
+];
 
 /// Rows of this owner's domains that nobody sees any more, as a superuser counts them.
 fn remains(admin: &mut Session) -> i64 {
