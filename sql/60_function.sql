@@ -120,7 +120,7 @@ CREATE FUNCTION rag_search(
         details jsonb)
     AS 'MODULE_PATHNAME', 'rag_search_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 COST 10000;
 COMMENT ON FUNCTION rag_search(text, text, jsonb, integer, text, jsonb) IS
-    'The k best chunks that the caller may see: min(k, eligible) rows, best first, ties by chunk id. options: fusion (weighted or rrf), keyword_weight (0 to 1, 0.5), rrf_k (60), candidates (of each retriever), min_score (0 to 1), rerank (boolean), rerank_limit (pairs), snippet_length (characters). See docs/reference.md.';
+    'The k best chunks that the caller may see: min(k, eligible) rows, best first, ties by chunk id. options: fusion (weighted or rrf), keyword_weight (0 to 1, 0.5), rrf_k (60), candidates (of each retriever), min_score (0 to 1), rerank (boolean), rerank_limit (pairs), snippet_length (characters), graph (off, on, auto), hops (1, 2). See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_search');
 
 CREATE FUNCTION rag_rerank(query text, documents text[], options jsonb DEFAULT '{}')

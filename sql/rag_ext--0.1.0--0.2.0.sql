@@ -151,6 +151,9 @@ COMMENT ON FUNCTION rag_related(text, text, jsonb) IS
     'What the caller''s documents relate to a document (by id or uri) or an entity (by name), the strongest first, each with the chunk that says so. options: k (1 to 1000, 50), depth (1 or 2, 2). See docs/graph.md.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_related') ON CONFLICT DO NOTHING;
 
+COMMENT ON FUNCTION rag_search(text, text, jsonb, integer, text, jsonb) IS
+    'The k best chunks that the caller may see: min(k, eligible) rows, best first, ties by chunk id. options: fusion (weighted or rrf), keyword_weight (0 to 1, 0.5), rrf_k (60), candidates (of each retriever), min_score (0 to 1), rerank (boolean), rerank_limit (pairs), snippet_length (characters), graph (off, on, auto), hops (1, 2). See docs/reference.md.';
+
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 CREATE VIEW rag.graph_entity WITH (security_invoker = true) AS

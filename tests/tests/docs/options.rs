@@ -7,12 +7,13 @@ use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A call of each function that takes options, as far as it needs other arguments.
-const CALLS: [(&str, &str); 16] = [
+const CALLS: [(&str, &str); 17] = [
     ("rag_search", "'x'"),
     ("rag_answer", "'x'"),
     ("rag_answer_text", "'x'"),
     ("rag_cite", "'x'"),
     ("rag_rerank", "'x', ARRAY['y']"),
+    ("rag_related", "'x'"),
     ("rag_rerank_chunks", "'x', '{}'"),
     ("rag_ingest", "'x'"),
     ("rag_ingest_bytes", "'x'"),

@@ -34,9 +34,9 @@ const QUESTIONS: [(&str, &str, &str); 10] = [
         "shared_preload_libraries` (",
     ),
     (
-        "What may be set to zero in the setting that autoprewarm depends on?",
-        "runtime-config-client.html",
-        "shared_preload_libraries` (",
+        "Is a restart needed for the setting that pg_rewind depends on?",
+        "runtime-config-wal.html",
+        "wal_log_hints",
     ),
     (
         "What does the server write because of the setting that pg_rewind requires?",
@@ -54,15 +54,15 @@ const QUESTIONS: [(&str, &str, &str); 10] = [
         "synchronous_commit` (",
     ),
     (
-        "How often is the data written which pg_receivewal --synchronous depends on?",
-        "runtime-config-wal.html",
-        "synchronous_commit` (",
+        "What does the setting cost that pg_stat_statements depends on for blk_read_time?",
+        "runtime-config-statistics.html",
+        "track_io_timing` (",
     ),
     ("What does the command remove that vacuumdb is a wrapper around?", "sql-vacuum.html", "dead tuples"),
     (
-        "Which map is used by the command that vacuumdb is a wrapper around?",
+        "Which statistics are updated by the command that vacuumdb is a wrapper around?",
         "sql-vacuum.html",
-        "visibility map",
+        "Updates statistics",
     ),
     (
         "Which lock does the command acquire that clusterdb is a wrapper around?",

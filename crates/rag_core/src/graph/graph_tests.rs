@@ -218,6 +218,7 @@ fn questions_about_relations_are_told_from_others() {
         "What is connected to the Coolant Pump?",
         "How does Kafka relate to the Billing Gateway?",
         "Which module uses the setting wal_level?",
+        "What does the command remove that vacuumdb is a wrapper around?",
         "What is the difference between WAL and a checkpoint",
         "Welche Teile hängen von V-204 ab?",
     ] {
