@@ -119,6 +119,7 @@ fn what_is_negated_or_in_another_sentence_is_no_relation() {
     check_relations("The Billing Gateway starts. It depends on luck. Kafka is there.", &[]);
     check_relations("Kafka, Redis and OpenSSL.", &[]);
     check_relations("Kafka no longer uses Zookeeper.", &[]);
+    check_relations("The SQL standard requires that SELECT ends.", &[]);
 }
 
 /// A document of these chunks, each with a section of its own.

@@ -1,6 +1,6 @@
 //! Relations: what a sentence says of two entities that stand next to each other in it, by the verb between them.
 
-use super::entity::Entity;
+use super::entity::{Entity, Kind};
 use crate::sentence::sentences;
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::sync::LazyLock;
@@ -188,11 +188,18 @@ fn of_sentence(text: &str, entities: &[Entity], range: std::ops::Range<usize>, f
         } else if !is_enumeration(gap) {
             open = None;
         }
-        if let Some((first, verb, is_passive)) = open {
+        if let Some((first, verb, is_passive)) = open
+            && !(is_vague(&entities[first]) && is_vague(&entities[second]))
+        {
             let (subject, object) = if is_passive { (second, first) } else { (first, second) };
             found.push(Relation { subject, verb, object });
         }
     }
+}
+
+/// Words in capitals are often stressed, or the first ones of something longer: two of them say too little.
+fn is_vague(entity: &Entity) -> bool {
+    matches!(entity.kind, Kind::Term | Kind::Command)
 }
 
 /// The relation that the words between two entities state, and whether it goes from the second to the first.
