@@ -161,7 +161,8 @@ CREATE FUNCTION rag.document_after_truncate() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     TRUNCATE rag.metadata_value, rag.mined_acronym, rag.section, rag.chunk, rag.embedding, rag.segment, rag.deletion_count,
-        rag.merge_failure, rag.job, rag.attached_row, rag.feedback;
+        rag.merge_failure, rag.job, rag.attached_row, rag.feedback, rag.entity_mention, rag.entity_relation,
+        rag.document_link;
     -- Rows of attached tables are still there, and become documents again.
     UPDATE rag.attachment
     SET state = 'filling', pass = 'scan', position = NULL, rows_read = 0, tries = 0, due_at = now(), filled_at = NULL
@@ -202,6 +203,12 @@ BEGIN
         DELETE FROM rag.metadata_value m USING gone g WHERE m.domain_id = g.domain_id AND m.document_id = g.id
     ), acronyms AS (
         DELETE FROM rag.mined_acronym a USING gone g WHERE a.domain_id = g.domain_id AND a.document_id = g.id
+    ), mentions AS (
+        DELETE FROM rag.entity_mention m USING gone g WHERE m.domain_id = g.domain_id AND m.document_id = g.id
+    ), relations AS (
+        DELETE FROM rag.entity_relation r USING gone g WHERE r.domain_id = g.domain_id AND r.document_id = g.id
+    ), links AS (
+        DELETE FROM rag.document_link l USING gone g WHERE l.domain_id = g.domain_id AND l.document_id = g.id
     ), jobs AS (
         DELETE FROM rag.job j USING gone g WHERE j.domain_id = g.domain_id AND j.document_id = g.id
     ), feedback AS (
@@ -216,7 +223,7 @@ BEGIN
         PERFORM rag.wake_workers();
     END IF;
 END $$;
-COMMENT ON FUNCTION rag.forget_documents(uuid[], uuid[]) IS 'Deletes chunks, embeddings, sections, metadata rows, mined acronyms, jobs and feedback of documents.';
+COMMENT ON FUNCTION rag.forget_documents(uuid[], uuid[]) IS 'Deletes chunks, embeddings, sections, metadata rows, mined acronyms, graph, jobs and feedback of documents.';
 
 CREATE FUNCTION rag.collection_before_delete() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off

@@ -115,6 +115,18 @@ CREATE POLICY section_read ON rag.section FOR SELECT USING (rag.sees_part(domain
 CREATE POLICY chunk_read ON rag.chunk FOR SELECT USING (rag.sees_part(domain_id, document_id));
 CREATE POLICY job_read ON rag.job FOR SELECT USING (rag.sees_part(domain_id, document_id));
 
+-- What a document names and points to. A policy that was added to chunks hides what these say as well; the second policy
+-- asks chunk by chunk only where there is one.
+CREATE POLICY entity_mention_read ON rag.entity_mention FOR SELECT USING (rag.sees_part(domain_id, document_id));
+CREATE POLICY entity_mention_chunk ON rag.entity_mention AS RESTRICTIVE FOR SELECT
+    USING (rag.sees_whole(domain_id) OR (SELECT true FROM rag.chunk c WHERE c.domain_id = entity_mention.domain_id AND c.id = chunk_id));
+CREATE POLICY entity_relation_read ON rag.entity_relation FOR SELECT USING (rag.sees_part(domain_id, document_id));
+CREATE POLICY entity_relation_chunk ON rag.entity_relation AS RESTRICTIVE FOR SELECT
+    USING (rag.sees_whole(domain_id) OR (SELECT true FROM rag.chunk c WHERE c.domain_id = entity_relation.domain_id AND c.id = chunk_id));
+CREATE POLICY document_link_read ON rag.document_link FOR SELECT USING (rag.sees_part(domain_id, document_id));
+CREATE POLICY document_link_chunk ON rag.document_link AS RESTRICTIVE FOR SELECT
+    USING (rag.sees_whole(domain_id) OR (SELECT true FROM rag.chunk c WHERE c.domain_id = document_link.domain_id AND c.id = chunk_id));
+
 -- Dictionaries and counts are about all rows of a domain: those of attached tables are read only by functions that
 -- have made sure.
 CREATE POLICY segment_read ON rag.segment FOR SELECT USING (rag.sees_whole(domain_id));
@@ -129,7 +141,8 @@ DECLARE
     t text;
 BEGIN
     FOREACH t IN ARRAY ARRAY['collection', 'domain', 'collection_grant', 'accepted_collection', 'gateway', 'metadata_rule', 'document',
-                             'metadata_value', 'section', 'chunk', 'job', 'segment', 'deletion_count', 'embedding', 'vector_space'] LOOP
+                             'metadata_value', 'section', 'chunk', 'job', 'segment', 'deletion_count', 'embedding', 'vector_space',
+                             'entity_mention', 'entity_relation', 'document_link'] LOOP
         EXECUTE format('ALTER TABLE rag.%I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', t);
     END LOOP;
 END $$;

@@ -21,6 +21,9 @@ SELECT pg_extension_config_dump('rag.attachment', '');
 SELECT pg_extension_config_dump('rag.attached_row', '');
 SELECT pg_extension_config_dump('rag.attached_change', '');
 SELECT pg_extension_config_dump('rag.model_change', '');
+SELECT pg_extension_config_dump('rag.entity_mention', '');
+SELECT pg_extension_config_dump('rag.entity_relation', '');
+SELECT pg_extension_config_dump('rag.document_link', '');
 
 -- Foreign keys of an extension's tables are there before its rows, and pg_restore with several jobs loads tables in any
 -- order. What it loads was whole when it was dumped, so it is not checked again row by row. Nothing but pg_restore is

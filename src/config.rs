@@ -140,6 +140,9 @@ settings! {
     ATTACHED_TIMEOUT "attached_timeout" integer(120_000, 100..=3_600_000, Unit::Milliseconds) Reload Everyone
         "Longest time that background work lets one statement on an attached table take."
         "Its policies and expressions are its owner's. Where they cannot be cancelled, the worker ends some seconds later, and the table is followed no more.";
+    GRAPH "graph" switch(true) Reload Everyone
+        "Finds entities, relations and links in documents when they are processed."
+        "Off: documents that are processed from then on have none, and option graph of a search finds nothing of theirs.";
     MERGE_ENABLED "merge_enabled" switch(true) Reload Everyone
         "Merges the segments of the keyword index in the background."
         "A logical subscriber, which receives the publisher's segments, merges none.";
@@ -335,6 +338,11 @@ pub(crate) fn max_tries() -> i32 {
 /// Longest time of one statement on an attached table.
 pub(crate) fn attached_timeout() -> Duration {
     Duration::from_millis(count(&ATTACHED_TIMEOUT).into())
+}
+
+/// Whether documents that are processed get their part of the graph.
+pub(crate) fn graph() -> bool {
+    GRAPH.get()
 }
 
 /// Whether workers merge segments.

@@ -12,6 +12,7 @@ mod embedding;
 mod evaluate;
 mod explain;
 mod feedback;
+mod graph;
 mod ingest;
 mod metadata;
 mod policy;

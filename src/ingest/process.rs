@@ -2,16 +2,18 @@
 //! transaction for a batch of documents of one domain).
 
 use super::extract::FoundMetadata;
+use crate::config;
 use crate::engine;
 use crate::error::{Error, Result};
 use crate::storage::collection::Collection;
 use crate::storage::document::{self, Completed, StoredDocument, VersionLock};
 use crate::storage::embedding::{self, VectorSpace};
-use crate::storage::{Id, acronym, chunk, job, model_change, segment};
+use crate::storage::{Id, acronym, chunk, graph, job, model_change, segment};
 use pgrx::PgSqlErrorCode;
 use rag_core::chunk::indexed_title;
 use rag_core::chunking::ChunkOptions;
 use rag_core::document::PreparedDocument;
+use rag_core::graph::{DocumentGraph, Origin, graph_of};
 use rag_core::option::OptionReader;
 use rag_wire::{Content, Lane, Prepare, TextRole};
 use std::collections::{HashMap, HashSet};
@@ -56,6 +58,7 @@ pub(crate) struct ProcessedDocument {
     dimension: u32,
     embedded: usize,
     found: FoundMetadata,
+    graph: DocumentGraph,
 }
 
 impl ProcessedDocument {
@@ -81,6 +84,7 @@ pub(crate) struct PreparedWork {
     prepared: PreparedDocument,
     hashes: Vec<[u8; 32]>,
     found: FoundMetadata,
+    graph: DocumentGraph,
 }
 
 /// Parses and chunks a document, and finds its metadata. It is cut for the model to come, where there is one, so
@@ -119,7 +123,23 @@ pub(crate) fn prepare(document: StoredDocument, collection: &Collection, lane: L
     };
     let hashes = chunk::hashes(&prepared);
     let found = FoundMetadata::of(&document, &prepared.parsed);
-    Ok(PreparedWork { document, prepared, hashes, found })
+    let graph = if config::graph() { found_graph(&document, &prepared) } else { DocumentGraph::default() };
+    Ok(PreparedWork { document, prepared, hashes, found, graph })
+}
+
+/// What a document names and points to. Addresses of hyperlinks are in the HTML that came, and not in its text.
+fn found_graph(document: &StoredDocument, prepared: &PreparedDocument) -> DocumentGraph {
+    let content = match &document.content {
+        Content::Text(text) => Some(text.as_str()),
+        Content::Bytes(bytes) => std::str::from_utf8(bytes).ok(),
+    };
+    let is_html = prepared.parsed.media_type == "text/html";
+    let origin = Origin {
+        title: document.title.as_deref().or(prepared.parsed.title.as_deref()),
+        uri: document.uri.as_deref(),
+        html: content.filter(|_| is_html),
+    };
+    graph_of(prepared, &origin)
 }
 
 impl PreparedWork {
@@ -167,6 +187,7 @@ impl PreparedWork {
             dimension,
             embedded,
             found: self.found,
+            graph: self.graph,
         })
     }
 }
@@ -254,6 +275,7 @@ fn write_one(
         entries.push((replaced.ids[*index], title, prepared.chunk_text(part).to_owned()));
     }
     acronym::replace(domain, *id, &processed.found.acronyms)?;
+    graph::replace(domain, *id, &replaced.ids, &processed.graph)?;
     document::complete(
         domain,
         *id,

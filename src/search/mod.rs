@@ -9,10 +9,13 @@ pub(crate) mod diagnostics;
 pub(crate) mod evaluate;
 pub(crate) mod explain;
 mod fusion;
+pub(crate) mod graph;
+mod hop;
 pub(crate) mod keyword;
 pub(crate) mod log;
 pub(crate) mod options;
 mod preprocess;
+pub(crate) mod related;
 pub(crate) mod rerank;
 mod retriever;
 pub(crate) mod scope;
@@ -115,6 +118,8 @@ fn search_noting(scope: &Scope, request: &SearchRequest<'_>, mut stages: Stages)
         && !options.rerank
         && options.min_score.is_none()
         && options.source_boost == 0.0
+        && options.hops == 1
+        && !graph::is_wanted(request)
         && !stages.has_trail();
     let mut outcome = if is_short {
         keyword_only(scope, request, &queries.whole, allowed.as_ref(), stages)?
@@ -143,7 +148,13 @@ fn candidates(
         let rank = |query: &RunQuery, stages: &mut Stages| {
             self::rank(scope, request, query, wanted, allowed, stages)
         };
-        let ranked = queries.ranked(request.options, &mut round, rank)?;
+        let mut ranked = queries.ranked(request.options, &mut round, rank)?;
+        if request.options.hops > 1 {
+            hop::extend(scope, request, wanted, allowed, &mut ranked.order, &mut round)?;
+        }
+        if graph::is_wanted(request) {
+            graph::extend(scope, request, allowed, &mut ranked.order, &mut round)?;
+        }
         let is_all = ranked.keyword.len() < wanted && ranked.vector.len() < wanted;
         let sieve = show(scope, request, ranked, &mut round)?;
         if is_last || is_all || !sieve.is_short(request.k) {

@@ -43,6 +43,17 @@ choices! {
     }
 }
 
+choices! {
+    /// When the graph extends a search.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum GraphUse {
+        Off = "off",
+        On = "on",
+        /// Where the query asks for a relation.
+        Auto = "auto",
+    }
+}
+
 /// Options of one search.
 #[derive(Debug, Clone)]
 pub(crate) struct SearchOptions {
@@ -67,6 +78,9 @@ pub(crate) struct SearchOptions {
     pub(crate) snippet_length: usize,
     /// What is done with the query first.
     pub(crate) steps: Steps,
+    pub(crate) graph: GraphUse,
+    /// Searches that are made one after the other: the second from what the first has found.
+    pub(crate) hops: usize,
 }
 
 impl Default for SearchOptions {
@@ -84,6 +98,8 @@ impl Default for SearchOptions {
             rerank_limit: None,
             snippet_length: 240,
             steps: Steps::default(),
+            graph: GraphUse::Off,
+            hops: 1,
         }
     }
 }
@@ -108,6 +124,8 @@ impl SearchOptions {
                 .integer("snippet_length", 20..=10_000)?
                 .map_or(default.snippet_length, |n| n as usize),
             steps: Steps::read(reader)?,
+            graph: reader.choice("graph")?.unwrap_or(default.graph),
+            hops: reader.integer("hops", 1..=2)?.map_or(default.hops, |n| n as usize),
         })
     }
 }

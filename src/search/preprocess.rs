@@ -109,6 +109,11 @@ impl RunQuery {
         Self { keyword, more, corrections, vector, role: TextRole::Query, weight }
     }
 
+    /// Words as they are.
+    pub(super) fn plain(text: &str) -> Self {
+        Self::new(text, WHOLE, &[])
+    }
+
     fn passage(text: String) -> Self {
         let (keyword, more, corrections) = (None, String::new(), Vec::new());
         Self { keyword, more, corrections, vector: text, role: TextRole::Passage, weight: PASSAGE }

@@ -35,6 +35,7 @@ enum Remedy {
     ProcessAnew,
     DeleteStrayChunks,
     DeleteStrayVectors,
+    DeleteStrayGraph,
     RebuildIndex,
     RemoveFile,
     Count(i64),
@@ -85,6 +86,11 @@ fn check(domain: &VisibleDomain) -> Result<Vec<Finding>> {
     if stray > 0 {
         let problem = format!("{stray} vectors belong to no chunk");
         report.add("vector", domain.id, Remedy::DeleteStrayVectors, problem);
+    }
+    let stray = verify::stray_graph(domain.id)?;
+    if stray > 0 {
+        let problem = format!("{stray} rows of the graph belong to no chunk");
+        report.add("graph", domain.id, Remedy::DeleteStrayGraph, problem);
     }
     check_index(&mut report, domain.id)?;
     Ok(report.findings)
@@ -181,6 +187,7 @@ fn mend(domain: &VisibleDomain, findings: &mut [Finding]) -> Result<()> {
             }
             Remedy::ProcessAnew => verify::queue(domain.id, finding.object)?,
             Remedy::DeleteStrayChunks => verify::delete_stray_chunks(domain.id).map(|()| true)?,
+            Remedy::DeleteStrayGraph => verify::delete_stray_graph(domain.id).map(|()| true)?,
             Remedy::DeleteStrayVectors => verify::delete_stray_vectors(domain.id).map(|()| true)?,
             Remedy::RemoveFile => {
                 if headers.is_none() {

@@ -13,12 +13,15 @@ const CHUNKS: i64 = 4000;
 
 /// What is cleared, in this order: documents come after all that was made of them, so that whoever still
 /// writes for one is waited for.
-const TABLES: [(&str, i64); 11] = [
+const TABLES: [(&str, i64); 14] = [
     ("job", 10_000),
     ("chunk", CHUNKS),
     ("section", 10_000),
     ("metadata_value", 10_000),
     ("mined_acronym", 10_000),
+    ("entity_mention", 10_000),
+    ("entity_relation", 10_000),
+    ("document_link", 10_000),
     ("attached_row", 10_000),
     ("feedback", 10_000),
     ("segment", 64),
@@ -114,6 +117,9 @@ fn delete_if_empty(domain: Id) -> Result<bool> {
            AND NOT EXISTS (SELECT FROM rag.section t WHERE t.domain_id = $1)
            AND NOT EXISTS (SELECT FROM rag.metadata_value t WHERE t.domain_id = $1)
            AND NOT EXISTS (SELECT FROM rag.mined_acronym t WHERE t.domain_id = $1)
+           AND NOT EXISTS (SELECT FROM rag.entity_mention t WHERE t.domain_id = $1)
+           AND NOT EXISTS (SELECT FROM rag.entity_relation t WHERE t.domain_id = $1)
+           AND NOT EXISTS (SELECT FROM rag.document_link t WHERE t.domain_id = $1)
            AND NOT EXISTS (SELECT FROM rag.deletion_count t WHERE t.domain_id = $1)
          RETURNING true",
         vec![uuid(domain).into()],

@@ -3,10 +3,11 @@
 //! Elevated: whoever calls has found out whose domains these are.
 
 use super::segment::SegmentHeader;
-use super::{Id, chunk, id, uuid};
+use super::{Id, chunk, graph, id, uuid};
 use crate::error::Result;
 use crate::pg::spi;
 use pgrx::Uuid;
+use rag_core::graph::DocumentGraph;
 
 /// A document and the chunks that were made of it.
 pub(crate) struct CheckedDocument {
@@ -137,8 +138,37 @@ pub(crate) fn delete_stray_vectors(domain: Id) -> Result<()> {
     )
 }
 
-/// Takes away the chunks of a document, with their vectors.
+const STRAY_GRAPH: &str =
+    "g.domain_id = $1 AND NOT EXISTS (SELECT FROM rag.chunk c
+                                      WHERE c.domain_id = g.domain_id AND c.id = g.chunk_id AND c.document_id = g.document_id)";
+
+/// How many rows of a domain's graph belong to no chunk.
+pub(crate) fn stray_graph(domain: Id) -> Result<i64> {
+    count(
+        &format!(
+            "SELECT (SELECT count(*) FROM rag.entity_mention g WHERE {STRAY_GRAPH})
+                  + (SELECT count(*) FROM rag.entity_relation g WHERE {STRAY_GRAPH})
+                  + (SELECT count(*) FROM rag.document_link g WHERE {STRAY_GRAPH})"
+        ),
+        domain,
+    )
+}
+
+/// Takes away rows of a domain's graph that belong to no chunk.
+pub(crate) fn delete_stray_graph(domain: Id) -> Result<()> {
+    spi::run(
+        &format!(
+            "WITH relations AS (DELETE FROM rag.entity_relation g WHERE {STRAY_GRAPH}),
+                  links AS (DELETE FROM rag.document_link g WHERE {STRAY_GRAPH})
+             DELETE FROM rag.entity_mention g WHERE {STRAY_GRAPH}"
+        ),
+        vec![uuid(domain).into()],
+    )
+}
+
+/// Takes away the chunks of a document, with their vectors and what they name.
 pub(crate) fn delete_chunks(domain: Id, document: Id) -> Result<()> {
+    graph::replace(domain, document, &[], &DocumentGraph::default())?;
     chunk::delete_others(domain, document, &[])
 }
 

@@ -16,6 +16,7 @@ pub mod sentence;
 
 pub mod file_name;
 pub mod filter;
+pub mod graph;
 pub mod metadata;
 
 pub mod acronym;

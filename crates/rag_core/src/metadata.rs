@@ -8,7 +8,7 @@ pub mod moment;
 pub mod rule;
 
 mod date;
-mod name;
+pub(crate) mod name;
 mod pattern;
 
 use crate::filter::Scalar;

@@ -154,6 +154,7 @@ fn whatever_disagrees_is_found_and_mended() {
         (format!("DELETE FROM rag.section WHERE document_id = {}", of("a1")), "text: 2 of 2 chunks have no section"),
         (format!("DELETE FROM rag.embedding WHERE chunk_id IN (SELECT id FROM rag.chunk WHERE document_id = {})", of("a2")), "vector: 2 chunks have no vector"),
         ("INSERT INTO rag.embedding SELECT vector_space_id, domain_id, gen_random_uuid(), vector FROM rag.embedding LIMIT 3".into(), "vector: 3 vectors belong to no chunk"),
+        ("INSERT INTO rag.entity_mention (domain_id, document_id, chunk_id, key, kind, name, weight) SELECT domain_id, document_id, gen_random_uuid(), 'x', 'term', 'X', 1 FROM rag.chunk LIMIT 2".into(), "graph: 2 rows of the graph belong to no chunk"),
         (format!("UPDATE rag.document SET chunks = 7 WHERE id = {}", of("a3")), "counter: it counts 7 chunks and has 2"),
         (
             "DELETE FROM rag.segment WHERE id = (SELECT id FROM rag.segment ORDER BY id LIMIT 1)".to_owned(),

@@ -7,7 +7,7 @@ use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A call of each function that takes options, as far as it needs other arguments.
-const CALLS: [(&str, &str); 19] = [
+const CALLS: [(&str, &str); 20] = [
     ("rag_search", "'x'"),
     ("rag_explain", "'x'"),
     ("rag_evaluate", "NULL, 'query', 'judgement'"),
@@ -16,6 +16,7 @@ const CALLS: [(&str, &str); 19] = [
     ("rag_answer_text", "'x'"),
     ("rag_cite", "'x'"),
     ("rag_rerank", "'x', ARRAY['y']"),
+    ("rag_related", "'x'"),
     ("rag_rerank_chunks", "'x', '{}'"),
     ("rag_ingest", "'x'"),
     ("rag_ingest_bytes", "'x'"),

@@ -33,7 +33,17 @@ fn plain_sql_is_enough_for_a_document_from_first_to_last() {
     ann.run(&format!("DELETE FROM rag.document WHERE id = '{id}'"));
     assert_eq!(words_found(&mut ann, "wombat"), 0);
     let mut admin = database.admin();
-    for table in ["chunk", "section", "embedding", "metadata_value", "mined_acronym", "job"] {
+    for table in [
+        "chunk",
+        "section",
+        "embedding",
+        "metadata_value",
+        "mined_acronym",
+        "job",
+        "entity_mention",
+        "entity_relation",
+        "document_link",
+    ] {
         assert_eq!(admin.count(&format!("SELECT count(*) FROM rag.{table}")), 0, "rag.{table}");
     }
 }

@@ -30,7 +30,12 @@ fn hidden_documents_cost_no_result_and_change_no_score() {
         session.settle();
     };
     // More than are wanted, and less to the point than what is to be hidden.
-    put(&mut owner, "log", 12, "The weather was fine, and somebody bought a rope. Page");
+    put(
+        &mut owner,
+        "log",
+        12,
+        "The weather was fine, and somebody bought a rope. By FC-001-234 rope_length requires rope_width. Page",
+    );
     owner.run(&format!("SELECT rag_grant('default', 'role:{bob}', 'read')"));
     reader.run(&format!("SELECT rag_accept('role:{ann}', 'default')"));
     database.admin().run(&format!(
@@ -39,7 +44,12 @@ fn hidden_documents_cost_no_result_and_change_no_score() {
     ));
     let before = found(&mut reader);
     assert!(before.iter().all(|rows| rows.len() == 10), "{before:?}");
-    put(&mut owner, "secret", 60, "Rope in the harbour, harbour of rope. Rope");
+    put(
+        &mut owner,
+        "secret",
+        60,
+        "Rope in the harbour, harbour of rope. By FC-001-234 rope_length requires rope_width. Rope",
+    );
     assert_eq!(found(&mut reader), before);
     // Who is not meant by the policy finds what is more to the point.
     let own = found(&mut owner);
@@ -54,7 +64,9 @@ fn hidden_documents_cost_no_result_and_change_no_score() {
     let secret = "SELECT id FROM rag.document WHERE metadata ->> 'kind' = 'secret'";
     let documents = admin.value(&format!("SELECT array_agg(id) FROM ({secret}) d"));
     let one = admin.value(&format!("{secret} LIMIT 1"));
-    for table in ["section", "chunk", "metadata_value", "job"] {
+    for table in
+        ["section", "chunk", "metadata_value", "job", "entity_mention", "entity_relation", "document_link"]
+    {
         let of = |condition: &str| format!("SELECT count(*) FROM rag.{table} WHERE document_id {condition}");
         assert_eq!(reader.count(&of(&format!("= '{one}'"))), 0, "rag.{table}");
         assert_eq!(reader.count(&of(&format!("= ANY ('{documents}')"))), 0, "rag.{table}");

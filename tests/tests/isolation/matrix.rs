@@ -6,8 +6,19 @@ use rag_tests::{Database, Session, wait_until};
 use std::time::Duration;
 
 /// Relations whose rows belong to a domain.
-const BY_DOMAIN: [&str; 8] =
-    ["document", "chunk", "section", "segment", "job", "metadata_value", "mined_acronym", "deletion_count"];
+const BY_DOMAIN: [&str; 11] = [
+    "document",
+    "chunk",
+    "section",
+    "segment",
+    "job",
+    "metadata_value",
+    "mined_acronym",
+    "deletion_count",
+    "entity_mention",
+    "entity_relation",
+    "document_link",
+];
 /// Relations that are not for ordinary roles.
 const INTERNAL: [&str; 8] = [
     "gateway",
@@ -20,7 +31,8 @@ const INTERNAL: [&str; 8] = [
     "allowed_privilege",
 ];
 /// Views over documents, with an owner.
-const BY_OWNER: [&str; 3] = ["job_status", "failed_job", "document_in"];
+const BY_OWNER: [&str; 6] =
+    ["job_status", "failed_job", "document_in", "graph_entity", "graph_relation", "graph_link"];
 
 struct Persona {
     name: &'static str,
@@ -74,7 +86,7 @@ fn write_everything(session: &mut Session, label: &str) {
     session.run(&format!("DELETE FROM rag.document WHERE id = '{gone}'"));
     session.run("SELECT rag_create_collection('extra')");
     session.run(&format!(
-        "INSERT INTO rag.document (collection, content, metadata) VALUES ('extra', 'More that is owned by {label}, in a folder of its own (FOO).', '{{\"label\": [\"{label}\", 1, true]}}')"
+        "INSERT INTO rag.document (collection, content, metadata) VALUES ('extra', 'More that is owned by {label}, in a folder of its own (FOO): max_wal_size depends on wal_level, see FC-001-234.', '{{\"label\": [\"{label}\", 1, true]}}')"
     ));
     session.run("SELECT rag_set_acronym('extra', 'OB', 'owned by')");
     session.run("INSERT INTO rag.metadata_rule (name, key, pattern) VALUES ('own', 'own', 'owned by')");
@@ -226,6 +238,10 @@ fn every_function_gives_each_caller_only_what_is_his() {
             let id = citation["chunk_id"].as_str().unwrap().to_owned();
             assert!(expected.contains(&id), "{}: {answer:#}", person.name);
         }
+        let related = person
+            .session
+            .column("SELECT DISTINCT chunk_id FROM rag_related('wal_level') UNION SELECT DISTINCT chunk_id FROM rag_related('FC-001-234')");
+        assert!(related.iter().all(|id| expected.contains(id)), "{}: rag_related", person.name);
         let cited = person
             .session
             .column("SELECT document_id FROM rag_cite('Who owns this note?') WHERE n IS NOT NULL");

@@ -159,6 +159,8 @@ fn row_security_off_is_an_error_and_not_a_way_around() {
         "job",
         "metadata_value",
         "mined_acronym",
+        "entity_mention",
+        "document_link",
         "domain",
         "collection",
     ] {

@@ -9,7 +9,7 @@ use rag_tests::{Database, Random, Session, literal};
 use std::fmt::Write;
 
 /// Tables that ordinary roles may read.
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 18] = [
     "document",
     "chunk",
     "section",
@@ -25,6 +25,9 @@ const TABLES: [&str; 15] = [
     "accepted_collection",
     "metadata_rule",
     "attached_row",
+    "entity_mention",
+    "entity_relation",
+    "document_link",
 ];
 
 /// Ways of reading a table that a caller may ask the planner for.
@@ -52,7 +55,7 @@ impl<'a> Worlds<'a> {
         own_something(&mut session, "ann");
         session.run(
             "INSERT INTO rag.document (title, uri, content, metadata)
-             SELECT 'Title ' || n, 'uri ' || n, '# Head ' || n || E'\\n\\nText.', '{\"key\": 1}' FROM generate_series(1, 5) n",
+             SELECT 'Title ' || n, 'uri ' || n, '# Head ' || n || E'\\n\\nText: log_level needs log_file, see FC-001-23' || n, '{\"key\": 1}' FROM generate_series(1, 5) n",
         );
         session.settle();
         own_something(&mut original.connect(&bob), "bob");
@@ -69,7 +72,7 @@ impl<'a> Worlds<'a> {
         );
         session.run(&format!(
             "INSERT INTO rag.document (title, uri, content, metadata)
-             SELECT 'Secret ' || n, 'secret ' || n, '# Merger ' || n || E'\\n\\nText ' || n, '{{\"project\": \"secret\"}}' FROM generate_series(1, {HIDDEN}) n"
+             SELECT 'Secret ' || n, 'secret ' || n, '# Merger ' || n || E'\\n\\nText: log_level needs merge_file, see FC-009-23' || n, '{{\"project\": \"secret\"}}' FROM generate_series(1, {HIDDEN}) n"
         ));
         session.run("INSERT INTO rag.document (collection, content) SELECT 'plans', 'Plan ' || n FROM generate_series(1, 5) n");
         session

@@ -73,13 +73,16 @@ pub(crate) fn connect(database: &Database<'_>, world: &World, caller: Caller) ->
 }
 
 /// Tables whose rows are about documents, and the column that says which.
-const TABLES: [(&str, &str); 7] = [
+const TABLES: [(&str, &str); 10] = [
     ("document", "id"),
     ("job", "document_id"),
     ("job_status", "document_id"),
     ("chunk", "document_id"),
     ("section", "document_id"),
     ("metadata_value", "document_id"),
+    ("entity_mention", "document_id"),
+    ("entity_relation", "document_id"),
+    ("document_link", "document_id"),
     ("attached_row", "document_id"),
 ];
 
@@ -134,7 +137,9 @@ pub(crate) fn tables(session: &mut Session, viewer: Viewer<'_>) -> Verdict {
         let shown: BTreeSet<usize> =
             take(table).iter().map(|id| labels.label(id)).collect::<Result<_, _>>()?;
         let expected = match *table {
-            "rag_vectors" => world.shown_in(caller, "chunk"),
+            "rag_vectors" | "entity_mention" | "entity_relation" | "document_link" => {
+                world.shown_in(caller, "chunk")
+            }
             "attached_row" => world.shown_in(caller, table).into_iter().filter(is_attached).collect(),
             // With names, which only who may know the collection is told.
             "job_status" => {

@@ -117,7 +117,8 @@ fn step(random: &mut Random, is_calm: bool) -> Step {
 
 /// What a document says; its number tells it apart.
 pub(crate) fn text(label: usize, words: &[&str], kind: &str) -> String {
-    format!("Note doc{label}x of kind {kind} about {}.", words.join(" and "))
+    let graph = "By FC-001-234 log_level requires log_file.";
+    format!("Note doc{label}x of kind {kind} about {}. {graph}", words.join(" and "))
 }
 
 pub(super) fn picked<T>(from: &[T], number: usize) -> Option<&T> {

@@ -4,7 +4,7 @@ use super::{LIMIT, assert_within, long_text, put, time};
 use rag_tests::{Database, Session, wait_until};
 use std::time::{Duration, Instant};
 
-const DERIVED: [&str; 9] = [
+const DERIVED: [&str; 12] = [
     "document",
     "chunk",
     "section",
@@ -14,6 +14,9 @@ const DERIVED: [&str; 9] = [
     "mined_acronym",
     "job",
     "deletion_count",
+    "entity_mention",
+    "entity_relation",
+    "document_link",
 ];
 
 /// Rows of this owner's domains that nobody sees any more, as a superuser counts them.

@@ -72,21 +72,8 @@ static COMPANY: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// The companies of a text with their legal forms, each once, in the order of the text, at most `limit`.
 pub(super) fn companies(text: &str, limit: usize) -> Vec<String> {
-    let Some(pattern) = COMPANY.as_ref() else { return Vec::new() };
     let mut found: Vec<String> = Vec::new();
-    let mut at = 0;
-    while let Some(captures) = pattern.captures_at(text, at) {
-        let (Some(name), Some(form)) = (captures.name("name"), captures.name("form")) else { break };
-        at = form.end();
-        if text[..name.start()].ends_with(|c: char| c.is_alphanumeric()) {
-            continue;
-        }
-        let words: Vec<&str> = name.as_str().split_whitespace().skip_while(|word| is_common(word)).collect();
-        // A legal form alone is no company, and neither is "The Company".
-        if words.is_empty() || words.iter().all(|word| bare(word).chars().count() < 2) {
-            continue;
-        }
-        let company = format!("{} {}", words.join(" "), form.as_str());
+    for (_, company) in company_places(text) {
         if !found.contains(&company) {
             found.push(company);
             if found.len() == limit {
@@ -95,6 +82,30 @@ pub(super) fn companies(text: &str, limit: usize) -> Vec<String> {
         }
     }
     found
+}
+
+/// Each place of a text that names a company, and the name.
+pub(crate) fn company_places(text: &str) -> impl Iterator<Item = (std::ops::Range<usize>, String)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let pattern = COMPANY.as_ref()?;
+        loop {
+            let captures = pattern.captures_at(text, at)?;
+            let (name, form) = (captures.name("name")?, captures.name("form")?);
+            at = form.end();
+            if text[..name.start()].ends_with(|c: char| c.is_alphanumeric()) {
+                continue;
+            }
+            let words: Vec<&str> =
+                name.as_str().split_whitespace().skip_while(|word| is_common(word)).collect();
+            // A legal form alone is no company, and neither is "The Company".
+            if words.is_empty() || words.iter().all(|word| bare(word).chars().count() < 2) {
+                continue;
+            }
+            let start = name.start() + name.as_str().find(words[0]).unwrap_or_default();
+            return Some((start..form.end(), format!("{} {}", words.join(" "), form.as_str())));
+        }
+    })
 }
 
 struct Word<'a> {
@@ -215,7 +226,8 @@ fn bare(word: &str) -> &str {
     word.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
-fn is_common(word: &str) -> bool {
+/// Whether a word begins a sentence or a heading more often than a name.
+pub(crate) fn is_common(word: &str) -> bool {
     COMMON.contains(bare(word).to_lowercase().as_str())
 }
 

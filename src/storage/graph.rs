@@ -1,0 +1,301 @@
+//! The graph: what is written of a document, and what a caller may see of it.
+//!
+//! Reading is always within domains and bounded per name, so that what everybody names costs no more than a rare name.
+
+use super::{Id, id, uuid, uuids};
+use crate::error::Result;
+use crate::pg::spi;
+use pgrx::Uuid;
+use rag_core::graph::{DocumentGraph, TITLE_WEIGHT};
+use rag_core::option::Choice;
+
+/// Makes a document's part of the graph this one; `chunks` are the ids of its chunks, in order. Elevated.
+pub(crate) fn replace(domain: Id, document: Id, chunks: &[Id], graph: &DocumentGraph) -> Result<()> {
+    let of_document = || vec![uuid(domain).into(), uuid(document).into()];
+    spi::run(
+        "WITH relations AS (DELETE FROM rag.entity_relation WHERE domain_id = $1 AND document_id = $2),
+              links AS (DELETE FROM rag.document_link WHERE domain_id = $1 AND document_id = $2)
+         DELETE FROM rag.entity_mention WHERE domain_id = $1 AND document_id = $2",
+        of_document(),
+    )?;
+    if !graph.mentions.is_empty() {
+        let mentions = &graph.mentions;
+        let mut args = of_document();
+        args.extend([
+            uuids(mentions.iter().map(|m| chunks[m.chunk])).into(),
+            mentions.iter().map(|m| m.key.clone()).collect::<Vec<_>>().into(),
+            mentions.iter().map(|m| m.kind.name()).collect::<Vec<_>>().into(),
+            mentions.iter().map(|m| m.name.clone()).collect::<Vec<_>>().into(),
+            mentions.iter().map(|m| m.weight).collect::<Vec<_>>().into(),
+        ]);
+        spi::run(
+            "INSERT INTO rag.entity_mention (domain_id, document_id, chunk_id, key, kind, name, weight)
+             SELECT $1, $2, m.* FROM unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::real[]) m
+             ON CONFLICT DO NOTHING",
+            args,
+        )?;
+    }
+    if !graph.edges.is_empty() {
+        let edges = &graph.edges;
+        let mut args = of_document();
+        args.extend([
+            uuids(edges.iter().map(|e| chunks[e.chunk])).into(),
+            edges.iter().map(|e| e.subject.clone()).collect::<Vec<_>>().into(),
+            edges.iter().map(|e| e.verb.name()).collect::<Vec<_>>().into(),
+            edges.iter().map(|e| e.object.clone()).collect::<Vec<_>>().into(),
+        ]);
+        spi::run(
+            "INSERT INTO rag.entity_relation (domain_id, document_id, chunk_id, subject, relation, object)
+             SELECT $1, $2, r.* FROM unnest($3::uuid[], $4::text[], $5::text[], $6::text[]) r
+             ON CONFLICT DO NOTHING",
+            args,
+        )?;
+    }
+    if !graph.links.is_empty() {
+        let links = &graph.links;
+        let mut args = of_document();
+        args.extend([
+            uuids(links.iter().map(|l| chunks[l.chunk])).into(),
+            links.iter().map(|l| l.kind.name()).collect::<Vec<_>>().into(),
+            links.iter().map(|l| l.target.clone()).collect::<Vec<_>>().into(),
+            links.iter().map(|l| l.section.clone()).collect::<Vec<_>>().into(),
+            links.iter().map(|l| l.strength).collect::<Vec<_>>().into(),
+        ]);
+        spi::run(
+            "INSERT INTO rag.document_link (domain_id, document_id, chunk_id, kind, target, section, strength)
+             SELECT $1, $2, l.* FROM unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::real[]) l
+             ON CONFLICT DO NOTHING",
+            args,
+        )?;
+    }
+    Ok(())
+}
+
+/// A chunk that names an entity.
+#[derive(Debug, Clone)]
+pub(crate) struct MentionRow {
+    pub(crate) key: String,
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) document: Id,
+    pub(crate) chunk: Id,
+    pub(crate) weight: f64,
+}
+
+fn mention_of_row(row: &spi::Row) -> Result<MentionRow> {
+    Ok(MentionRow {
+        key: row.require(1)?,
+        kind: row.require(2)?,
+        name: row.require(3)?,
+        document: id(row.require(4)?),
+        chunk: id(row.require(5)?),
+        weight: f64::from(row.require::<f32>(6)?),
+    })
+}
+
+/// Where the domains name these keys: at most `limit` places of each.
+pub(crate) fn mentions_of(domains: &[Id], keys: &[String], limit: usize) -> Result<Vec<MentionRow>> {
+    spi::read_snapshot(
+        "SELECT m.key, m.kind, m.name, m.document_id, m.chunk_id, m.weight
+         FROM unnest($2::text[]) k (key)
+         CROSS JOIN LATERAL (
+             SELECT e.* FROM rag.entity_mention e WHERE e.domain_id = ANY ($1) AND e.key = k.key LIMIT $3) m",
+        vec![uuids(domains.iter().copied()).into(), keys.to_vec().into(), (limit as i64).into()],
+        mention_of_row,
+    )
+}
+
+/// What these chunks name.
+pub(crate) fn mentions_in_chunks(domains: &[Id], documents: &[Id], chunks: &[Id]) -> Result<Vec<MentionRow>> {
+    spi::read_snapshot(
+        "SELECT m.key, m.kind, m.name, m.document_id, m.chunk_id, m.weight FROM rag.entity_mention m
+         WHERE m.domain_id = ANY ($1) AND m.document_id = ANY ($2) AND m.chunk_id = ANY ($3)",
+        vec![
+            uuids(domains.iter().copied()).into(),
+            uuids(documents.iter().copied()).into(),
+            uuids(chunks.iter().copied()).into(),
+        ],
+        mention_of_row,
+    )
+}
+
+/// What these documents name: of each the `limit` keys that it is most about, by weight, then by the number of chunks.
+pub(crate) fn names_of_documents(domains: &[Id], documents: &[Id], limit: usize) -> Result<Vec<MentionRow>> {
+    spi::read_snapshot(
+        "SELECT n.key, n.kind, n.name, d.id, n.chunk_id, n.weight
+         FROM unnest($2::uuid[]) d (id)
+         CROSS JOIN LATERAL (
+             SELECT m.key, min(m.kind) AS kind, min(m.name) AS name, max(m.weight) AS weight,
+                    (array_agg(m.chunk_id ORDER BY m.weight DESC, m.chunk_id))[1] AS chunk_id
+             FROM rag.entity_mention m WHERE m.domain_id = ANY ($1) AND m.document_id = d.id
+             GROUP BY m.key ORDER BY max(m.weight) DESC, count(*) DESC, m.key LIMIT $3) n",
+        vec![
+            uuids(domains.iter().copied()).into(),
+            uuids(documents.iter().copied()).into(),
+            (limit as i64).into(),
+        ],
+        mention_of_row,
+    )
+}
+
+/// A relation, seen from one of its entities.
+#[derive(Debug, Clone)]
+pub(crate) struct RelationRow {
+    /// The entity from which it is seen.
+    pub(crate) from: String,
+    pub(crate) relation: String,
+    /// The other one.
+    pub(crate) to: String,
+    /// Whether the entity from which it is seen is the subject.
+    pub(crate) is_subject: bool,
+    pub(crate) document: Id,
+    pub(crate) chunk: Id,
+}
+
+/// Relations of these keys in the domains: at most `limit` of each and direction.
+pub(crate) fn relations_of(domains: &[Id], keys: &[String], limit: usize) -> Result<Vec<RelationRow>> {
+    spi::read_snapshot(
+        "SELECT k.key, r.relation, r.other, r.is_subject, r.document_id, r.chunk_id
+         FROM unnest($2::text[]) k (key)
+         CROSS JOIN LATERAL (
+             (SELECT s.relation, s.object AS other, true AS is_subject, s.document_id, s.chunk_id
+              FROM rag.entity_relation s WHERE s.domain_id = ANY ($1) AND s.subject = k.key LIMIT $3)
+             UNION ALL
+             (SELECT o.relation, o.subject, false, o.document_id, o.chunk_id
+              FROM rag.entity_relation o WHERE o.domain_id = ANY ($1) AND o.object = k.key LIMIT $3)) r",
+        vec![uuids(domains.iter().copied()).into(), keys.to_vec().into(), (limit as i64).into()],
+        |row| {
+            Ok(RelationRow {
+                from: row.require(1)?,
+                relation: row.require(2)?,
+                to: row.require(3)?,
+                is_subject: row.require(4)?,
+                document: id(row.require(5)?),
+                chunk: id(row.require(6)?),
+            })
+        },
+    )
+}
+
+/// What links a document that was asked about to another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum LinkNature {
+    /// It points to the other one.
+    To,
+    /// The other one points to it.
+    From,
+    /// Both name the same entities.
+    Shared,
+}
+
+/// A link between two documents of the domains.
+#[derive(Debug, Clone)]
+pub(crate) struct LinkRow {
+    /// The document that was asked about.
+    pub(crate) from: Id,
+    pub(crate) to: Id,
+    pub(crate) nature: LinkNature,
+    pub(crate) strength: f64,
+    /// The chunk that has the link.
+    pub(crate) chunk: Id,
+}
+
+fn link_of_row(row: &spi::Row) -> Result<LinkRow> {
+    Ok(LinkRow {
+        from: id(row.require(1)?),
+        to: id(row.require(2)?),
+        nature: if row.require(3)? { LinkNature::To } else { LinkNature::From },
+        strength: f64::from(row.require::<f32>(4)?),
+        chunk: id(row.require(5)?),
+    })
+}
+
+/// The documents of the domains that these point to: by address the one of that uri; by title the one of that title; by
+/// number the one whose title or file name has it. At most `limit` links of each document.
+pub(crate) fn links_from(domains: &[Id], documents: &[Id], limit: usize) -> Result<Vec<LinkRow>> {
+    spi::read_snapshot(
+        "SELECT DISTINCT d.id, t.id, true, l.strength, l.chunk_id
+         FROM unnest($2::uuid[]) d (id)
+         CROSS JOIN LATERAL (
+             SELECT * FROM rag.document_link k WHERE k.domain_id = ANY ($1) AND k.document_id = d.id LIMIT $3) l
+         CROSS JOIN LATERAL (
+             (SELECT a.id FROM rag.document a
+              WHERE l.kind = 'address' AND a.domain_id = ANY ($1) AND a.uri = l.target LIMIT 4)
+             UNION ALL
+             (SELECT v.document_id FROM rag.metadata_value v
+              WHERE l.kind = 'title' AND v.domain_id = ANY ($1) AND v.key = 'title' AND v.text_value = l.target LIMIT 4)
+             UNION ALL
+             (SELECT m.document_id FROM rag.entity_mention m
+              WHERE l.kind = 'code' AND m.domain_id = ANY ($1) AND m.key = l.target AND m.weight >= $4 LIMIT 4)) t (id)
+         WHERE t.id <> d.id",
+        vec![
+            uuids(domains.iter().copied()).into(),
+            uuids(documents.iter().copied()).into(),
+            (limit as i64).into(),
+            TITLE_WEIGHT.into(),
+        ],
+        link_of_row,
+    )
+}
+
+/// The documents of the domains that point to these, as [`links_from`] has it.
+pub(crate) fn links_to(domains: &[Id], documents: &[Id], limit: usize) -> Result<Vec<LinkRow>> {
+    spi::read_snapshot(
+        "SELECT DISTINCT n.id, l.document_id, false, l.strength, l.chunk_id
+         FROM (SELECT d.id, 'address' AS kind, d.uri AS target FROM rag.document d
+               WHERE d.domain_id = ANY ($1) AND d.id = ANY ($2) AND d.uri IS NOT NULL
+               UNION ALL
+               SELECT d.id, 'title', d.title FROM rag.document d
+               WHERE d.domain_id = ANY ($1) AND d.id = ANY ($2) AND d.title IS NOT NULL
+               UNION ALL
+               SELECT m.document_id, 'code', m.key FROM rag.entity_mention m
+               WHERE m.domain_id = ANY ($1) AND m.document_id = ANY ($2) AND m.kind = 'document_code' AND m.weight >= $4) n
+         CROSS JOIN LATERAL (
+             SELECT k.* FROM rag.document_link k
+             WHERE k.domain_id = ANY ($1) AND k.kind = n.kind AND k.target = n.target LIMIT $3) l
+         WHERE l.document_id <> n.id",
+        vec![
+            uuids(domains.iter().copied()).into(),
+            uuids(documents.iter().copied()).into(),
+            (limit as i64).into(),
+            TITLE_WEIGHT.into(),
+        ],
+        link_of_row,
+    )
+}
+
+/// The documents of these chunks, as pairs of chunk and document.
+pub(crate) fn documents_of(domains: &[Id], chunks: &[Id]) -> Result<Vec<(Id, Id)>> {
+    spi::read_snapshot(
+        "SELECT c.id, c.document_id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
+         WHERE c.domain_id = ANY ($1)",
+        vec![uuids(domains.iter().copied()).into(), uuids(chunks.iter().copied()).into()],
+        |row| Ok((id(row.require(1)?), id(row.require(2)?))),
+    )
+}
+
+/// The document of the domains that a text names: by id, or by uri.
+pub(crate) fn document_called(domains: &[Id], name: &str) -> Result<Option<Id>> {
+    spi::read_snapshot_one(
+        "SELECT d.id FROM rag.document d
+         WHERE d.domain_id = ANY ($1) AND (d.id::text = lower($2) OR d.uri = $2) ORDER BY d.id LIMIT 1",
+        vec![uuids(domains.iter().copied()).into(), name.into()],
+        |row| row.require::<Uuid>(1).map(id),
+    )
+}
+
+/// What a document is called.
+#[derive(Debug, Clone)]
+pub(crate) struct Title {
+    pub(crate) title: Option<String>,
+    pub(crate) uri: Option<String>,
+}
+
+/// Title and uri of documents.
+pub(crate) fn titles(domains: &[Id], documents: &[Id]) -> Result<Vec<(Id, Title)>> {
+    spi::read_snapshot(
+        "SELECT d.id, d.title, d.uri FROM rag.document d WHERE d.domain_id = ANY ($1) AND d.id = ANY ($2)",
+        vec![uuids(domains.iter().copied()).into(), uuids(documents.iter().copied()).into()],
+        |row| Ok((id(row.require(1)?), Title { title: row.get(2), uri: row.get(3) })),
+    )
+}
