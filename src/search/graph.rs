@@ -21,7 +21,7 @@ const HITS: usize = 5;
 const LINKING_DOCUMENTS: usize = 3;
 /// Linked documents that lend chunks, the least strength of their link, and how many chunks each lends.
 const LENDING_DOCUMENTS: usize = 2;
-pub(crate) const LEAST_STRENGTH: f64 = 0.5;
+const LEAST_STRENGTH: f64 = 0.5;
 const LENT_CHUNKS: usize = 3;
 /// Linked documents that are looked into.
 const MOST_CANDIDATES: usize = 60;
@@ -34,17 +34,21 @@ const MOST_ENTITIES: usize = 24;
 const MOST_RELATIONS: usize = 50;
 /// Links of one document.
 const MOST_LINKS: usize = 200;
-/// What an entity of the best hit weighs beside one of the query, and an entity beside the one that it is related to.
+/// Share of an entity that the best hit is all about; those of the query are the measure, and have 1.
 const HIT_SHARE: f64 = 0.4;
+/// Share of an entity beside the one that it is related to.
+const STEP_SHARE: f64 = 0.7;
+/// What counts of chunks that name what the query names, and of chunks of the hits' documents: both are found anyway.
 const NAMED_SHARE: f64 = 0.2;
 const SAME_DOCUMENT: f64 = 0.5;
+/// What counts of all but the best reason for a chunk.
 const OTHERS_SHARE: f64 = 0.2;
+/// Weight of the hits' own order among the chunks that the graph brings.
 const KNOWN_WEIGHT: f32 = 0.3;
-const STEP_SHARE: f64 = 0.7;
 /// Chunks that the graph brings.
 const MOST_CHUNKS: usize = 50;
 /// Weight of the graph's list beside the fused one: its first chunk comes behind the first hit.
-pub(super) const LIST_WEIGHT: f32 = 0.985;
+const LIST_WEIGHT: f32 = 0.985;
 
 /// Whether a search is to use the graph.
 pub(super) fn is_wanted(request: &SearchRequest<'_>) -> bool {
@@ -201,24 +205,25 @@ fn documents_in(places: &[MentionRow]) -> usize {
 }
 
 /// The `MOST_ENTITIES` with the greatest shares, ties by key.
-fn heaviest(shares: HashMap<String, f64>) -> Vec<(String, f64)> {
-    let mut sorted: Vec<(String, f64)> = shares.into_iter().collect();
+fn heaviest(shares: impl Iterator<Item = (String, f64)>) -> Vec<(String, f64)> {
+    let mut sorted: Vec<(String, f64)> = shares.collect();
     sorted.sort_by(|(a, x), (b, y)| y.total_cmp(x).then_with(|| a.cmp(b)));
     sorted.truncate(MOST_ENTITIES);
     sorted
 }
 
-/// Chunks that name what is related, over at most two steps, to what the query and the best hits name. A chunk's score is
-/// the sum over entities of share × rarity × weight of the mention; the chunk that states a relation on the way has the
-/// share of what it leads to as well.
+/// Chunks that name what is related, over at most two steps, to what the query and the best hits name, with their scores.
+/// Reasons for a chunk are the entities that it names, each with share × rarity × the mention's weight squared, and the
+/// relations on the way that it states, each with share × rarity of what it leads to. See [`Score`].
 fn related_chunks(domains: &[Id], query: &str, hits: &Hits) -> Result<HashMap<Id, f64>> {
     let mut places = Places::default();
     places.look_up(domains, names_in(query))?;
     let named: HashSet<String> = places.of.keys().cloned().collect();
-    let mut shares: HashMap<String, f64> = named.iter().map(|key| (key.clone(), 1.0)).collect();
+    // In order, so that sums are the same each time.
+    let mut shares: BTreeMap<String, f64> = named.iter().map(|key| (key.clone(), 1.0)).collect();
     let mut scores: HashMap<Id, Score> = HashMap::new();
-    let mut frontier = heaviest(shares.clone());
-    let of_hits = heaviest(hits.entities(domains, &named)?);
+    let mut frontier = heaviest(shares.clone().into_iter());
+    let of_hits = heaviest(hits.entities(domains, &named)?.into_iter());
     for depth in 0..2 {
         let keys: Vec<String> = frontier.iter().map(|(key, _)| key.clone()).collect();
         let relations = graph::relations_of(domains, &keys, MOST_RELATIONS)?;
@@ -229,7 +234,7 @@ fn related_chunks(domains: &[Id], query: &str, hits: &Hits) -> Result<HashMap<Id
                 scores.entry(relation.chunk).or_default().add(share * rarity);
             }
         }
-        frontier = heaviest(reached);
+        frontier = heaviest(reached.into_iter());
         if depth == 0 {
             frontier.extend(of_hits.iter().cloned());
         }
@@ -275,7 +280,7 @@ impl Score {
 fn reached(
     frontier: &[(String, f64)],
     relations: &[RelationRow],
-    known: &HashMap<String, f64>,
+    known: &BTreeMap<String, f64>,
 ) -> HashMap<String, f64> {
     let from: HashMap<&str, f64> = frontier.iter().map(|(key, share)| (key.as_str(), *share)).collect();
     let mut reached: HashMap<String, f64> = HashMap::new();
@@ -365,9 +370,10 @@ impl Candidate {
 /// Linked documents that may lend chunks, each with its strongest link.
 fn candidates(domains: &[Id], allowed: Option<&Allowed>, hits: &Hits) -> Result<Vec<Candidate>> {
     let linking = &hits.documents[..hits.documents.len().min(LINKING_DOCUMENTS)];
+    let within: Option<HashSet<Id>> = allowed.map(|allowed| allowed.documents.iter().copied().collect());
     let mut strengths: HashMap<(Id, Id), BTreeMap<LinkNature, f64>> = HashMap::new();
     for link in linked_documents(domains, linking)? {
-        let is_allowed = allowed.is_none_or(|allowed| allowed.documents.contains(&link.to));
+        let is_allowed = within.as_ref().is_none_or(|within| within.contains(&link.to));
         if link.strength >= LEAST_STRENGTH && !hits.documents.contains(&link.to) && is_allowed {
             let of_pair = strengths.entry((link.from, link.to)).or_default();
             let strength = of_pair.entry(link.nature).or_default();
@@ -434,7 +440,7 @@ pub(super) fn next_entity(scope: &Scope, query: &str, order: &[Ranked]) -> Resul
     let domains = scope.ids();
     let hits = Hits::of(&domains, &order[..order.len().min(HITS)])?;
     let named: HashSet<String> = names_in(query).into_iter().collect();
-    let candidates = heaviest(hits.entities(&domains, &named)?);
+    let candidates = heaviest(hits.entities(&domains, &named)?.into_iter());
     let mut places = Places::default();
     places.look_up(&domains, candidates.iter().map(|(key, _)| key.clone()))?;
     let mut weighed: Vec<(f64, String)> = candidates
