@@ -230,11 +230,10 @@ fn without_opening<'a>(text: &'a str, rules: &Rules) -> &'a str {
 
 /// Where words stand as such.
 fn find_word(text: &str, words: &str) -> Option<usize> {
-    let found = text.match_indices(words).map(|(at, _)| at).find(|at| {
+    text.match_indices(words).map(|(at, _)| at).find(|at| {
         let (before, after) = (&text[..*at], &text[at + words.len()..]);
         !before.ends_with(char::is_alphanumeric) && after.starts_with(' ')
-    });
-    found
+    })
 }
 
 /// The text in lower case, if that has the same bytes at the same places.

@@ -153,7 +153,7 @@ mod tests {
         check("the Bureau of Land Management (BLM)", &[("BLM", "Bureau of Land Management")]);
         check("Service Level Agreements (SLAs)", &[("SLA", "Service Level Agreements")]);
         check("a Doctor of Philosophy (PhD)", &[]);
-        check("a Philosophiae Doctor (PhD)", &[("PhD", "Philosophiae Doctor")]);
+        check("a Physical Doctor (PhD)", &[("PhD", "Physical Doctor")]);
         check("research and development (R&D)", &[("R&D", "research and development")]);
     }
 
