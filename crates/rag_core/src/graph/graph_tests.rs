@@ -135,6 +135,7 @@ fn prepared(chunks: &[(&str, &str)]) -> PreparedDocument {
         },
         sections: Vec::new(),
         chunks: Vec::new(),
+        fallback: None,
     };
     for (heading, text) in chunks {
         let start = document.parsed.text.len();
