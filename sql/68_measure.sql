@@ -9,7 +9,7 @@ CREATE FUNCTION rag_evaluate(
         details jsonb)
     AS 'MODULE_PATHNAME', 'rag_evaluate_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 3 COST 1000000;
 COMMENT ON FUNCTION rag_evaluate(text, regclass, regclass, text[], integer, jsonb) IS
-    'Recall@k, precision@k, MRR and nDCG@10 of ways of searching, by queries (id, query) and judgements (query_id, document, relevance) that the caller may read. options: level (document or chunk), per_query (boolean), variants (array of objects), those of rag_search. See docs/reference.md.';
+    'Recall@k, precision@k, MRR and nDCG@10 of ways of searching, by queries (id, query) and judgements (query_id, document, relevance) that the caller may read. options: level (document or chunk), per_query (boolean), variants (array of objects), those of rag_search but context. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_evaluate');
 
 CREATE FUNCTION rag_explain(
@@ -23,5 +23,5 @@ CREATE FUNCTION rag_explain(
         dropped text, details jsonb)
     AS 'MODULE_PATHNAME', 'rag_explain_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 COST 10000;
 COMMENT ON FUNCTION rag_explain(text, text, jsonb, integer, text, jsonb) IS
-    'How rag_search with these arguments comes to its rows: a row of kind stage for each stage, and on request one of kind candidate for each chunk that a retriever found. options: per_candidate (boolean), those of rag_search. See docs/reference.md.';
+    'How rag_search with these arguments comes to its rows: a row of kind stage for each stage, and on request one of kind candidate for each chunk that a retriever found. options: per_candidate (boolean), those of rag_search but context. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_explain');

@@ -77,7 +77,7 @@ CREATE FUNCTION rag_evaluate(
         details jsonb)
     AS 'MODULE_PATHNAME', 'rag_evaluate_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 3 COST 1000000;
 COMMENT ON FUNCTION rag_evaluate(text, regclass, regclass, text[], integer, jsonb) IS
-    'Recall@k, precision@k, MRR and nDCG@10 of ways of searching, by queries (id, query) and judgements (query_id, document, relevance) that the caller may read. options: level (document or chunk), per_query (boolean), variants (array of objects), those of rag_search. See docs/reference.md.';
+    'Recall@k, precision@k, MRR and nDCG@10 of ways of searching, by queries (id, query) and judgements (query_id, document, relevance) that the caller may read. options: level (document or chunk), per_query (boolean), variants (array of objects), those of rag_search but context. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_evaluate') ON CONFLICT DO NOTHING;
 
 CREATE FUNCTION rag_explain(
@@ -91,7 +91,7 @@ CREATE FUNCTION rag_explain(
         dropped text, details jsonb)
     AS 'MODULE_PATHNAME', 'rag_explain_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 COST 10000;
 COMMENT ON FUNCTION rag_explain(text, text, jsonb, integer, text, jsonb) IS
-    'How rag_search with these arguments comes to its rows: a row of kind stage for each stage, and on request one of kind candidate for each chunk that a retriever found. options: per_candidate (boolean), those of rag_search. See docs/reference.md.';
+    'How rag_search with these arguments comes to its rows: a row of kind stage for each stage, and on request one of kind candidate for each chunk that a retriever found. options: per_candidate (boolean), those of rag_search but context. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_explain') ON CONFLICT DO NOTHING;
 
 CREATE TABLE rag.feedback (
@@ -389,7 +389,10 @@ INSERT INTO rag.builtin_policy VALUES
 INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'query_log'), ('write', 'DELETE', 'query_log') ON CONFLICT DO NOTHING;
 
 COMMENT ON FUNCTION rag_search(text, text, jsonb, integer, text, jsonb) IS
-    'The k best chunks that the caller may see: min(k, eligible) rows, best first, ties by chunk id. options: fusion (weighted or rrf), keyword_weight (0 to 1; found by rules), rrf_k (60), candidates (of each retriever), min_score (0 to 1), near_duplicates (remove or keep), source_boost (0 to 1), context (chunk, section or window), context_window (chunks), context_tokens, rerank (boolean), rerank_model (implies rerank), rerank_limit (pairs), snippet_length (characters), acronyms, spelling, rewrite, decompose, hyde (off, on or auto), graph (off, on or auto), hops (1 or 2). See docs/reference.md.';
+    'The k best chunks that the caller may see: min(k, eligible) rows, best first, ties by chunk id. options: fusion, keyword_weight, rrf_k, candidates, min_score, near_duplicates, source_boost, context, context_window, context_tokens, rerank, rerank_model, rerank_limit, snippet_length, acronyms, spelling, rewrite, decompose, hyde, graph, hops. See docs/reference.md.';
+
+COMMENT ON FUNCTION rag_answer(text, text, jsonb, jsonb, jsonb) IS
+    'Answers from the caller''s documents, as one JSON object with answer, found, citations and more. options: k, mode, min_support (0 to 1), max_sentences (1 to 10, 3), sentence_limit (1 to 200, 24), generate (boolean), policy (strict, cited or free), those of rag_search but context. See docs/reference.md.';
 
 COMMENT ON FUNCTION rag_chunk(text, jsonb) IS
     'The chunks that ingestion would make of a text, in order; nothing is stored. options: method, unit, size, overlap, min_size, context, breakpoint_percentile (these as in a collection''s chunking), model, title, media_type, language. See docs/reference.md.';

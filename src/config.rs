@@ -3,7 +3,7 @@
 //! Whatever the engine is told is a SIGHUP setting, read by the supervisor. Paths, addresses and keys are
 //! visible to superusers only. What the engine itself makes of a value stands in `rag_wire::Settings`.
 
-use crate::pg::server;
+use crate::pg::server::{self, expanded};
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use std::ffi::{CStr, CString};
 use std::path::PathBuf;
@@ -493,18 +493,4 @@ pub(crate) fn ocr_timeout() -> u32 {
 /// Most bytes of a document.
 pub(crate) fn max_document_bytes() -> u64 {
     u64::from(count(&MAX_DOCUMENT_SIZE)) << 20
-}
-
-/// Replaces a leading `$libdir` or `$sharedir` by the server's own folder.
-fn expanded(path: &str) -> String {
-    for (word, folder) in
-        [("$libdir", server::library_folder as fn() -> String), ("$sharedir", server::share_folder)]
-    {
-        if let Some(rest) = path.strip_prefix(word)
-            && (rest.is_empty() || rest.starts_with('/'))
-        {
-            return folder() + rest;
-        }
-    }
-    path.to_owned()
 }

@@ -37,6 +37,18 @@ pub(crate) fn share_folder() -> String {
     }
 }
 
+/// A path whose leading `$libdir` or `$sharedir` is replaced by the server's own folder.
+pub(crate) fn expanded(path: &str) -> String {
+    for (word, folder) in [("$libdir", library_folder as fn() -> String), ("$sharedir", share_folder)] {
+        if let Some(rest) = path.strip_prefix(word)
+            && (rest.is_empty() || rest.starts_with('/'))
+        {
+            return folder() + rest;
+        }
+    }
+    path.to_owned()
+}
+
 /// The time, in microseconds since 2000-01-01 00:00 UTC: a `timestamptz`.
 pub(crate) fn now() -> i64 {
     // SAFETY: reads the clock; no preconditions.

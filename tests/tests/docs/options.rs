@@ -108,7 +108,7 @@ fn kind_of(admin: &mut Session, call: &str, more: &str, option: &str) -> String 
 }
 
 /// The options that the reference has under a function's heading, with their second cells: its table, and those of other
-/// functions that it refers to.
+/// functions that it refers to, maybe but for those that begin with a word.
 fn described(sections: &BTreeMap<String, Page>, function: &str) -> BTreeMap<String, String> {
     let section =
         sections.get(function).unwrap_or_else(|| panic!("docs/reference.md has no heading {function}"));
@@ -117,9 +117,11 @@ fn described(sections: &BTreeMap<String, Page>, function: &str) -> BTreeMap<Stri
         let rows = table.rows_of("option").iter();
         options.extend(rows.map(|row| (bare(&row[0]).to_owned(), row[1].clone())));
     }
-    let others = Regex::new(r"Options: those of \[`(rag_\w+)`\]").unwrap();
+    let others = Regex::new(r"Options: those of \[`(rag_\w+)`\]\(#\w+\)(?: but `(\w+)`)?").unwrap();
     for other in others.captures_iter(&section.text) {
-        options.extend(described(sections, &other[1]));
+        let mut inherited = described(sections, &other[1]);
+        inherited.retain(|option, _| other.get(2).is_none_or(|but| !option.starts_with(but.as_str())));
+        options.extend(inherited);
     }
     options
 }
@@ -170,14 +172,20 @@ fn options_are_those_that_the_functions_read() {
     assert!(wrong.is_empty(), "docs/reference.md, options:\n  {}", wrong.join("\n  "));
 }
 
-/// The names that a comment lists behind `options:`; what stands in parentheses is about the name before it.
+/// The names that a comment lists behind `options:`; what stands in parentheses is about the name before it, and `those of
+/// f but x` leaves out what begins with x.
 fn promised(comments: &BTreeMap<String, String>, function: &str) -> Option<BTreeSet<String>> {
     let aside = Regex::new(r" ?\([^()]*\)").unwrap();
     let list = comments.get(function)?.split_once("options: ")?.1.to_owned();
     let list = aside.replace_all(&list, "");
     let items = list.split('.').next().unwrap_or_default().split(", ").filter(|item| *item != "none");
     let names = items.flat_map(|item| match item.strip_prefix("those of ") {
-        Some(other) => promised(comments, other).unwrap_or_default(),
+        Some(others) => {
+            let (other, but) = others.split_once(" but ").unwrap_or((others, "-"));
+            let mut names = promised(comments, other).unwrap_or_default();
+            names.retain(|name| !name.starts_with(but));
+            names
+        }
         None => BTreeSet::from([item.to_owned()]),
     });
     Some(names.collect())
