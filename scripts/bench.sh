@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Measures, and prints tables:
 #   bench.sh                     the crates, cost, and parse and quality if RAG_EVAL_DATA names corpora
-#   bench.sh quality             nDCG@10 and recall@100; fails below the targets
+#   bench.sh quality             nDCG@10, recall@25, MRR and times; fails below the targets
 #   bench.sh parse [-v] [NAME…]  F1 of words, headings and cells per format; fails below the goals
 #   bench.sh pages [FILE.pdf…]   whether chunks of PDFs name the pages that their words stand on
 #   bench.sh cost [PART…]        ratios; PART: keyword vector ingest embed memory domains merge attach steady pdf
 #   bench.sh against COMMIT      searches, answers and ingestion beside those of that commit, which it builds in RAG_HOME
 #   bench.sh crates [FILTER]     criterion on the pure crates
-# quality, cost and against need rag_ext installed in the Postgres that PG_CONFIG names. RAG_EVAL_DATA=DIR has DIR/scifact and
-# DIR/cranfield in BEIR's format, of which RAG_BENCH_DOCUMENTS=400 takes a part, and DIR/docling-samples for parse.
+# quality, cost and against need rag_ext installed in the Postgres that PG_CONFIG names. RAG_EVAL_DATA=DIR has DIR/scifact,
+# DIR/cranfield and DIR/xquad-{en,de} in BEIR's format, of which RAG_BENCH_DOCUMENTS=400 takes a part, and DIR/docling-samples for parse.
 # What is kept between runs (vectors) lies in RAG_HOME/bench.
 . "$(dirname "$0")/prelude.sh"
 

@@ -43,21 +43,29 @@ pub(super) fn nothing_to_search(scope: &Scope, stages: &mut Stages) -> Result<()
     Ok(())
 }
 
-/// Whether no model of the scope was made for the language: of the query, as it can be told, or of its collections.
-pub(super) fn is_foreign(scope: &Scope, query: &str) -> bool {
-    let models = scope.by_model();
-    let is_of_query = |model: &str| foreign_language(query, &engine::languages_of(model)).is_some();
-    let is_of_collections =
-        || scope.languages_by_model().all(|(model, language)| engine::is_foreign(model, language));
-    !models.is_empty() && (models.iter().all(|(model, _)| is_of_query(model)) || is_of_collections())
+/// A query in a language that models of the scope were not made for.
+pub(super) struct UnknownLanguage {
+    /// What to say of it.
+    pub(super) warning: String,
+    /// Whether none of the models was made for it.
+    pub(super) is_of_all: bool,
 }
 
-/// What to say of a query in a language that a model of the scope was not made for.
-pub(super) fn unknown_language(scope: &Scope, query: &str) -> Option<String> {
-    scope.by_model().into_iter().find_map(|(model, _)| {
-        let language = foreign_language(query, &engine::languages_of(model))?;
-        Some(format!(
-            "the query seems to be in a language ({language}) that the model \"{model}\" does not know: its vectors say little"
-        ))
-    })
+/// Whether a query is in such a language, as far as that can be told.
+pub(super) fn unknown_language(scope: &Scope, query: &str) -> Option<UnknownLanguage> {
+    let models = scope.by_model();
+    let foreign: Vec<(&str, &str)> = models
+        .iter()
+        .filter_map(|(model, _)| Some((*model, foreign_language(query, &engine::languages_of(model))?)))
+        .collect();
+    let (model, language) = foreign.first()?;
+    let warning = format!(
+        "the query seems to be in a language ({language}) that the model \"{model}\" does not know: its vectors say little"
+    );
+    Some(UnknownLanguage { warning, is_of_all: foreign.len() == models.len() })
+}
+
+/// Whether no collection of the scope is in a language that its model was made for.
+pub(super) fn are_collections_foreign(scope: &Scope) -> bool {
+    scope.languages_by_model().all(|(model, language)| engine::is_foreign(model, language))
 }

@@ -16,10 +16,11 @@ const SHARE: RangeInclusive<f32> = 0.25..=0.8;
 /// The same where the model does not know the language.
 const SHARE_OF_FOREIGN: RangeInclusive<f32> = 0.75..=0.85;
 
-/// One list of two, best first, as a stage that says by which rule the lists were weighed.
+/// One list of two, best first, as a stage that says by which rule the lists were weighed. Whether the query is in a language
+/// that no model knows is told before.
 pub(super) fn fuse(
     scope: &Scope,
-    query: &str,
+    is_query_foreign: bool,
     options: &SearchOptions,
     keyword: &[Ranked],
     vector: &[Ranked],
@@ -37,7 +38,7 @@ pub(super) fn fuse(
             (fused, "weighted, as given", json!({ "keyword_weight": weight }))
         }
         (Fusion::Weighted, None) => {
-            let (bounds, method) = match advice::is_foreign(scope, query) {
+            let (bounds, method) = match is_query_foreign || advice::are_collections_foreign(scope) {
                 true => (SHARE_OF_FOREIGN, "weighted, by language"),
                 false => (SHARE, "weighted, by agreement"),
             };

@@ -305,7 +305,7 @@ fn rank(
         visible = Some(found.as_ref().map_or(0, |(retriever, _)| retriever.ranked()));
         keyword = found.map(|(_, hits)| hits);
     }
-    let mut vector = None;
+    let (mut vector, mut is_query_foreign) = (None, false);
     if request.mode != Mode::Keyword {
         let mut seen: HashSet<Id> = keyword.iter().flatten().map(|hit: &Ranked| hit.id).collect();
         let look = |unknown: &[Id]| {
@@ -322,14 +322,15 @@ fn rank(
         });
         vector = ask(open, wanted, look, substitute, stages)?.map(|(_, hits)| hits);
         if vector.is_some()
-            && let Some(warning) = advice::unknown_language(scope, request.query)
+            && let Some(unknown) = advice::unknown_language(scope, request.query)
         {
-            stages.warn(warning);
+            is_query_foreign = unknown.is_of_all;
+            stages.warn(unknown.warning);
         }
     }
     let order = match (&keyword, &vector) {
         (Some(keyword), Some(vector)) => {
-            fusion::fuse(scope, request.query, request.options, keyword, vector, stages)
+            fusion::fuse(scope, is_query_foreign, request.options, keyword, vector, stages)
         }
         (Some(only), None) | (None, Some(only)) => only.clone(),
         (None, None) => Vec::new(),
