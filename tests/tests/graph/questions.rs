@@ -135,5 +135,5 @@ fn the_graph_finds_what_flat_search_does_not() {
     let [flat, graph, hops, both] = found[..] else { panic!("{found:?}") };
     assert!(flat <= 2, "flat search finds {flat}");
     assert!(graph >= 7, "the graph finds {graph}");
-    assert!(hops > flat && both >= graph, "hops find {hops}, both {both}");
+    assert!(hops > flat && both > hops, "hops find {hops}, both {both}");
 }
