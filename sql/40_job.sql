@@ -212,7 +212,11 @@ BEGIN
     ), jobs AS (
         DELETE FROM rag.job j USING gone g WHERE j.domain_id = g.domain_id AND j.document_id = g.id
     ), feedback AS (
-        DELETE FROM rag.feedback f USING gone g WHERE f.domain_id = g.domain_id AND f.document_id = g.id
+        -- Rows that somebody holds stay, and no view shows them: nobody holds up whoever deletes.
+        DELETE FROM rag.feedback f
+        WHERE f.ctid = ANY (ARRAY(
+            SELECT o.ctid FROM rag.feedback o JOIN gone g ON g.domain_id = o.domain_id AND g.id = o.document_id
+            FOR UPDATE OF o SKIP LOCKED))
     )
     INSERT INTO rag.deletion_count (domain_id, chunks)
     SELECT c.domain_id, count(*) FROM unnest(chunk_domains) AS c (domain_id)

@@ -56,6 +56,13 @@ BEGIN
     WHERE g.principal_role = found_role AND g.principal LIKE 'role:%' AND g.principal <> adopt_principal.principal;
     UPDATE rag.accepted_collection a SET principal = adopt_principal.principal
     WHERE a.principal_role = found_role AND a.principal LIKE 'role:%' AND a.principal <> adopt_principal.principal;
+    -- What was said again under the new name counts.
+    DELETE FROM rag.feedback f USING rag.feedback o
+    WHERE f.owner_role = found_role AND f.owner LIKE 'role:%' AND f.owner <> adopt_principal.principal
+      AND o.owner_role = found_role AND o.owner LIKE 'role:%' AND o.owner <> f.owner
+      AND (o.owner = adopt_principal.principal OR o.owner > f.owner)
+      AND o.domain_id = f.domain_id AND o.document_id = f.document_id AND o.chunk_id = f.chunk_id
+      AND o.query_sha256 = f.query_sha256;
     UPDATE rag.feedback f SET owner = adopt_principal.principal
     WHERE f.owner_role = found_role AND f.owner LIKE 'role:%' AND f.owner <> adopt_principal.principal;
     UPDATE rag.query_log l SET owner = adopt_principal.principal

@@ -202,6 +202,13 @@ BEGIN
     WHERE g.principal_role = found_role AND g.principal LIKE 'role:%' AND g.principal <> adopt_principal.principal;
     UPDATE rag.accepted_collection a SET principal = adopt_principal.principal
     WHERE a.principal_role = found_role AND a.principal LIKE 'role:%' AND a.principal <> adopt_principal.principal;
+    -- What was said again under the new name counts.
+    DELETE FROM rag.feedback f USING rag.feedback o
+    WHERE f.owner_role = found_role AND f.owner LIKE 'role:%' AND f.owner <> adopt_principal.principal
+      AND o.owner_role = found_role AND o.owner LIKE 'role:%' AND o.owner <> f.owner
+      AND (o.owner = adopt_principal.principal OR o.owner > f.owner)
+      AND o.domain_id = f.domain_id AND o.document_id = f.document_id AND o.chunk_id = f.chunk_id
+      AND o.query_sha256 = f.query_sha256;
     UPDATE rag.feedback f SET owner = adopt_principal.principal
     WHERE f.owner_role = found_role AND f.owner LIKE 'role:%' AND f.owner <> adopt_principal.principal;
     UPDATE rag.query_log l SET owner = adopt_principal.principal
@@ -340,7 +347,11 @@ BEGIN
     ), jobs AS (
         DELETE FROM rag.job j USING gone g WHERE j.domain_id = g.domain_id AND j.document_id = g.id
     ), feedback AS (
-        DELETE FROM rag.feedback f USING gone g WHERE f.domain_id = g.domain_id AND f.document_id = g.id
+        -- Rows that somebody holds stay, and no view shows them: nobody holds up whoever deletes.
+        DELETE FROM rag.feedback f
+        WHERE f.ctid = ANY (ARRAY(
+            SELECT o.ctid FROM rag.feedback o JOIN gone g ON g.domain_id = o.domain_id AND g.id = o.document_id
+            FOR UPDATE OF o SKIP LOCKED))
     )
     INSERT INTO rag.deletion_count (domain_id, chunks)
     SELECT c.domain_id, count(*) FROM unnest(chunk_domains) AS c (domain_id)

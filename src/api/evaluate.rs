@@ -157,10 +157,12 @@ impl EvaluateOptions {
             reader.finish()?;
             for mode in mode.as_ref().map_or(modes, std::slice::from_ref) {
                 let collection = own.or(collection).map(str::to_owned);
+                too_many(ways.len() + 1)?;
                 ways.push(Way { name: name.clone(), collection, mode: *mode, options: search.clone() });
             }
         }
         if ways.is_empty() {
+            too_many(modes.len())?;
             let way = |mode: &Mode| Way {
                 name: None,
                 collection: collection.map(str::to_owned),
@@ -169,11 +171,16 @@ impl EvaluateOptions {
             };
             ways = modes.iter().map(way).collect();
         }
-        if ways.len() > MAX_WAYS {
-            return Err(Error::limit(format!("{} ways to search, but the limit is {MAX_WAYS}", ways.len())));
-        }
         Ok(Self { level, per_query, ways })
     }
+}
+
+/// 54000 for more ways than one call may have.
+fn too_many(ways: usize) -> Result<()> {
+    if ways > MAX_WAYS {
+        return Err(Error::limit(format!("{ways} ways to search, but the limit is {MAX_WAYS}")));
+    }
+    Ok(())
 }
 
 /// The objects of the option `variants`.

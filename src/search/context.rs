@@ -65,6 +65,8 @@ impl ContextOptions {
         let around = match self.context {
             Context::Chunk if self.tokens.is_none() => return Ok(hits),
             Context::Chunk => Around::Neighbours(0),
+            // A neighbour that an added policy hides would be in it.
+            _ if scope.may_hide_rows() => Around::Neighbours(0),
             Context::Section => Around::Section,
             Context::Window => Around::Neighbours(self.window),
         };

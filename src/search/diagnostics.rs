@@ -46,6 +46,11 @@ impl Stages {
         if self.has_trail() { Self::with_trail() } else { Self::default() }
     }
 
+    /// Whether a stage of this name has failed, so that it need not be waited for again.
+    pub(crate) fn has_failed(&self, name: &str) -> bool {
+        self.0.iter().any(|stage| stage.name == name && stage.fallback.is_some() && stage.output == 0)
+    }
+
     /// Whether it is kept what becomes of each candidate.
     pub(crate) fn has_trail(&self) -> bool {
         self.1.is_some()

@@ -71,7 +71,10 @@ pub(super) fn extend(
     match transaction::attempt(|| Expansion::of(scope, request.query, allowed, order)) {
         Ok(expansion) => {
             let (given, method) = (order.len(), expansion.method());
-            *order = merged(order, &expansion.list(order));
+            let brought = expansion.list(order);
+            if !brought.is_empty() {
+                *order = merged(order, &brought);
+            }
             stages.done_as(watch, given, order.len(), method);
             stages.ranked("graph", scored(order));
         }

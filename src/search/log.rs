@@ -2,7 +2,7 @@
 
 use super::{SearchOutcome, SearchRequest};
 use crate::config;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pg::{principal, query_log, query_queue, server};
 use crate::storage::text_of_id;
 use rag_core::option::Choice;
@@ -11,6 +11,9 @@ use std::time::Duration;
 
 /// Most characters that are kept of a query.
 const MAX_QUERY_CHARS: usize = 400;
+
+/// Longest owner that is noted: longer ones do not fit into an index.
+const MAX_OWNER_BYTES: usize = 1000;
 
 /// Hits whose chunks are kept.
 const MAX_CHUNKS: usize = 10;
@@ -38,6 +41,9 @@ fn written(
     time: Duration,
 ) -> Result<String> {
     let owner = principal::current_owner()?;
+    if owner.len() > MAX_OWNER_BYTES {
+        return Err(Error::limit(format!("an owner of {} bytes is not logged", owner.len())));
+    }
     let role = principal::existing_role(&owner)?;
     let query: String = request.query.chars().take(MAX_QUERY_CHARS).collect();
     let chunks: Vec<String> =

@@ -110,6 +110,10 @@ fn search_noting(scope: &Scope, request: &SearchRequest<'_>, mut stages: Stages)
             Some(Allowed { documents, chunks })
         }
     };
+    if allowed.as_ref().is_some_and(|allowed| allowed.documents.is_empty()) {
+        advice::nothing_to_search(scope, &mut stages)?;
+        return Ok(SearchOutcome { hits: Vec::new(), stages, words: None });
+    }
     let queries = preprocess::queries(scope, request, &mut stages)?;
     let options = request.options;
     // Its candidates are its hits.
@@ -149,6 +153,10 @@ fn candidates(
             self::rank(scope, request, query, wanted, allowed, stages)
         };
         let mut ranked = queries.ranked(request.options, &mut round, rank)?;
+        let is_enough =
+            |hit: &Ranked| request.options.min_score.is_none_or(|least| f64::from(hit.score) >= least);
+        let below: Vec<Id> = ranked.order.extract_if(.., |hit| !is_enough(hit)).map(|hit| hit.id).collect();
+        round.dropped(below, |_| "below min_score".to_owned());
         if request.options.hops > 1 {
             hop::extend(scope, request, wanted, allowed, &mut ranked.order, &mut round)?;
         }
@@ -306,7 +314,7 @@ fn rank(
         keyword = found.map(|(_, hits)| hits);
     }
     let (mut vector, mut is_query_foreign) = (None, false);
-    if request.mode != Mode::Keyword {
+    if request.mode != Mode::Keyword && !(is_hybrid && stages.has_failed(VectorRetriever::NAME)) {
         let mut seen: HashSet<Id> = keyword.iter().flatten().map(|hit: &Ranked| hit.id).collect();
         let look = |unknown: &[Id]| {
             let others: Vec<Id> = unknown.iter().copied().filter(|id| !seen.contains(id)).collect();

@@ -11,7 +11,7 @@ mod spelling;
 use super::diagnostics::Stages;
 use super::options::{Fusion, Mode, SearchOptions};
 use super::scope::Scope;
-use super::{RankedHits, SearchRequest, keyword};
+use super::{RankedHits, SearchRequest, keyword, scored};
 use crate::config;
 use crate::error::Result;
 use chat::Writer;
@@ -23,6 +23,7 @@ use rag_core::fuse::{self, Ranked};
 use rag_core::option::{Choice, OptionError, OptionReader};
 use rag_core::rewrite::{Task, is_vague, wants_rewriting};
 use rag_wire::TextRole;
+use std::collections::HashSet;
 
 choices! {
     /// Whether a step is taken.
@@ -174,6 +175,7 @@ impl Queries {
             order.len(),
             format!("{} of {} queries", options.fusion.name(), lists.len()),
         );
+        stages.ranked("queries", scored(&order));
         Ok(RankedHits { order, ..whole })
     }
 
@@ -197,8 +199,9 @@ pub(super) fn queries(scope: &Scope, request: &SearchRequest<'_>, stages: &mut S
     let parts = parts(scope, query, steps.decompose, &mut writer, stages)?;
     texts.extend(parts.into_iter().map(|text| (text, PART)));
     let languages = scope.languages();
+    let mut seen = HashSet::from([query.to_owned()]);
     texts.retain(|(text, _)| {
-        text != query && keyword::has_content(text, languages.values().map(String::as_str))
+        seen.insert(text.clone()) && keyword::has_content(text, languages.values().map(String::as_str))
     });
     queries.others.extend(texts.iter().map(|(text, weight)| RunQuery::new(text, *weight, &known)));
     if request.mode != Mode::Keyword {

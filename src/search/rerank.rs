@@ -146,10 +146,16 @@ fn late(within: Duration) -> Error {
 
 /// What a reranker reads: title and headings, a table's header, then the text.
 pub(crate) fn passage(chunk: &ShownChunk) -> String {
+    let above = above(chunk);
+    if above.is_empty() { chunk.content.clone() } else { format!("{above}\n{}", chunk.content) }
+}
+
+/// What a chunk stands under: title and headings, and a table's header.
+pub(super) fn above(chunk: &ShownChunk) -> String {
     let headings = &chunk.header_path;
     let mut parts: Vec<&str> = Vec::new();
     parts.extend(chunk.title.as_deref().filter(|t| headings.first().map(String::as_str) != Some(*t)));
     parts.extend(headings.iter().map(String::as_str));
     let above = [Some(parts.join(" > ")).filter(|path| !path.is_empty()), chunk.table_header.clone()];
-    above.into_iter().flatten().chain([chunk.content.clone()]).collect::<Vec<_>>().join("\n")
+    above.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }

@@ -6,6 +6,7 @@ use super::options::{NearDuplicates, SearchOptions};
 use super::scope::Scope;
 use super::{RankedHits, SearchHit, SearchRequest, rerank, scored};
 use crate::error::Result;
+use crate::pg::interrupts;
 use crate::storage::Id;
 use crate::storage::chunk::{self, ShownChunk};
 use rag_core::file_name::file_name;
@@ -31,8 +32,11 @@ impl Sieve {
     /// Takes the next hit by rank.
     pub(super) fn push(&mut self, hit: SearchHit) {
         let place = self.hits.len() + self.near_duplicates.len();
-        let is_near =
-            self.distinct.as_mut().is_some_and(|distinct| distinct.admit(&hit.chunk.content).is_some());
+        interrupts::check();
+        let is_near = self
+            .distinct
+            .as_mut()
+            .is_some_and(|distinct| distinct.admit(&rerank::above(&hit.chunk), &hit.chunk.content).is_some());
         if is_near { &mut self.near_duplicates } else { &mut self.hits }.push((place, hit));
     }
 
@@ -68,9 +72,7 @@ pub(super) fn show(
     let options = request.options;
     let reranked = if options.rerank { rerank::most_pairs(options) } else { 0 };
     let (needed, limit) = if reranked > request.k { (reranked, "rerank_limit") } else { (request.k, "k") };
-    let is_enough = |hit: &Ranked| options.min_score.is_none_or(|least| f64::from(hit.score) >= least);
-    let (mut order, below): (Vec<Ranked>, Vec<Ranked>) = ranked.order.into_iter().partition(is_enough);
-    stages.dropped(below.iter().map(|hit| hit.id), |_| "below min_score".to_owned());
+    let mut order = ranked.order;
     let mut chunks = HashMap::new();
     if options.source_boost > 0.0 {
         chunks = show_chunks(scope, &order)?;
@@ -83,7 +85,7 @@ pub(super) fn show(
     let mut sieve = Sieve::new(options);
     let mut rest = order.as_slice();
     while sieve.hits.len() < needed && !rest.is_empty() {
-        let (next, others) = rest.split_at((needed - sieve.hits.len()).min(rest.len()));
+        let (next, others) = rest.split_at(needed.min(rest.len()));
         rest = others;
         if options.source_boost == 0.0 {
             chunks = show_chunks(scope, next)?;
@@ -127,7 +129,7 @@ fn boost_sources(
         })
         .map(|chunk| chunk.id)
         .collect();
-    let best = order.first().map_or(1.0, |hit| hit.score).max(f32::MIN_POSITIVE);
+    let best = order.first().map(|hit| hit.score).filter(|score| *score > 0.0).unwrap_or(1.0);
     for hit in order.iter_mut() {
         let boost = if named.contains(&hit.id) { request.options.source_boost as f32 } else { 0.0 };
         hit.score = hit.score / best + boost;

@@ -23,9 +23,9 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// Where a stage put it; the last time, if it did so several times.
+    /// Where a stage put it; the first time, if it did so for several queries: for the caller's own.
     pub(crate) fn place(&self, stage: &str) -> Option<Place> {
-        self.places.iter().rfind(|place| place.stage == stage).copied()
+        self.places.iter().find(|place| place.stage == stage).copied()
     }
 }
 

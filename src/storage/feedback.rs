@@ -17,11 +17,11 @@ pub(crate) struct Shown<'a> {
 pub(crate) fn put(shown: &Shown<'_>, owner: &str, verdict: i32) -> Result<()> {
     let mut args = key(shown, owner)?;
     args.extend([shown.query.into(), verdict.into()]);
-    // Whoever deletes the document is waited for, or waits.
+    // Nobody who deletes the document is held up: what is said meanwhile stays without one, and no view shows it.
     spi::run(
         "INSERT INTO rag.feedback AS f (domain_id, document_id, chunk_id, owner, owner_role, query_sha256, query, verdict)
          SELECT d.domain_id, d.id, $3, $4, $5::oid::regrole, $6, $7, $8
-         FROM rag.document d WHERE d.domain_id = $1 AND d.id = $2 FOR KEY SHARE
+         FROM rag.document d WHERE d.domain_id = $1 AND d.id = $2
          ON CONFLICT ON CONSTRAINT feedback_pkey DO UPDATE SET verdict = excluded.verdict, created_at = now()",
         args,
     )

@@ -99,7 +99,8 @@ pub(crate) fn mentions_of(domains: &[Id], keys: &[String], limit: usize) -> Resu
         "SELECT m.key, m.kind, m.name, m.document_id, m.chunk_id, m.weight
          FROM unnest($2::text[]) k (key)
          CROSS JOIN LATERAL (
-             SELECT e.* FROM rag.entity_mention e WHERE e.domain_id = ANY ($1) AND e.key = k.key LIMIT $3) m",
+             SELECT e.* FROM rag.entity_mention e WHERE e.domain_id = ANY ($1) AND e.key = k.key
+             ORDER BY e.document_id, e.chunk_id LIMIT $3) m",
         vec![uuids(domains.iter().copied()).into(), keys.to_vec().into(), (limit as i64).into()],
         mention_of_row,
     )
@@ -159,10 +160,12 @@ pub(crate) fn relations_of(domains: &[Id], keys: &[String], limit: usize) -> Res
          FROM unnest($2::text[]) k (key)
          CROSS JOIN LATERAL (
              (SELECT s.relation, s.object AS other, true AS is_subject, s.document_id, s.chunk_id
-              FROM rag.entity_relation s WHERE s.domain_id = ANY ($1) AND s.subject = k.key LIMIT $3)
+              FROM rag.entity_relation s WHERE s.domain_id = ANY ($1) AND s.subject = k.key
+              ORDER BY s.document_id, s.chunk_id, s.relation, s.object LIMIT $3)
              UNION ALL
              (SELECT o.relation, o.subject, false, o.document_id, o.chunk_id
-              FROM rag.entity_relation o WHERE o.domain_id = ANY ($1) AND o.object = k.key LIMIT $3)) r",
+              FROM rag.entity_relation o WHERE o.domain_id = ANY ($1) AND o.object = k.key
+              ORDER BY o.document_id, o.chunk_id, o.relation, o.subject LIMIT $3)) r",
         vec![uuids(domains.iter().copied()).into(), keys.to_vec().into(), (limit as i64).into()],
         |row| {
             Ok(RelationRow {
@@ -277,8 +280,13 @@ pub(crate) fn documents_of(domains: &[Id], chunks: &[Id]) -> Result<Vec<(Id, Id)
 /// The document of the domains that a text names: by id, or by uri.
 pub(crate) fn document_called(domains: &[Id], name: &str) -> Result<Option<Id>> {
     spi::read_snapshot_one(
-        "SELECT d.id FROM rag.document d
-         WHERE d.domain_id = ANY ($1) AND (d.id::text = lower($2) OR d.uri = $2) ORDER BY d.id LIMIT 1",
+        "SELECT n.id FROM (
+             (SELECT d.id FROM rag.document d WHERE d.domain_id = ANY ($1) AND d.uri = $2 ORDER BY d.id LIMIT 1)
+             UNION ALL
+             (SELECT d.id FROM rag.document d
+              WHERE d.domain_id = ANY ($1)
+                AND d.id = CASE WHEN $2 ~ '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$' THEN $2::uuid END)) n
+         ORDER BY n.id LIMIT 1",
         vec![uuids(domains.iter().copied()).into(), name.into()],
         |row| row.require::<Uuid>(1).map(id),
     )

@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 /// Between two looks of a busy worker for what is rarely to be done.
 const LOOK: Duration = Duration::from_secs(5);
 
+/// Between two looks for old rows of the log of searches.
+const BETWEEN_CLEANINGS: Duration = Duration::from_secs(3600);
+
 /// Between two complaints about the same.
 const BETWEEN_COMPLAINTS: Duration = Duration::from_secs(3600);
 
@@ -31,7 +34,8 @@ pub(super) struct Chores {
     model_change: model_change::Progress,
     looked: Instant,
     swept: bool,
-    log_is_clean: bool,
+    /// When the log of searches had nothing old left.
+    log_cleaned: Option<Instant>,
     complained: Option<Instant>,
 }
 
@@ -42,7 +46,7 @@ impl Chores {
             model_change: Default::default(),
             looked: Instant::now(),
             swept: false,
-            log_is_clean: false,
+            log_cleaned: None,
             complained: None,
         }
     }
@@ -55,6 +59,7 @@ impl Chores {
         self.clear()?;
         self.change_models()?;
         write_notes()?;
+        self.clean_log()?;
         if self.looked.elapsed() >= LOOK {
             want_indexes()?;
             merge::merge_once()?;
@@ -88,15 +93,16 @@ impl Chores {
         Ok(())
     }
 
-    /// Takes away what is too old in the log of searches; once in the life of a worker.
+    /// Takes away what is too old in the log of searches; once in a while.
     fn clean_log(&mut self) -> Result<bool> {
-        if self.log_is_clean {
+        if self.log_cleaned.is_some_and(|last| last.elapsed() < BETWEEN_CLEANINGS) {
             return Ok(false);
         }
         let days = config::query_log_retention();
         let deleted = unless_locked(worker::transaction(|| query_log::delete_old(days, OLD_ROWS)))?;
-        self.log_is_clean = deleted != Some(true);
-        Ok(!self.log_is_clean)
+        let is_clean = deleted != Some(true);
+        self.log_cleaned = is_clean.then(Instant::now);
+        Ok(!is_clean)
     }
 
     fn clear(&mut self) -> Result<bool> {
@@ -152,7 +158,15 @@ fn write_notes() -> Result<bool> {
     if written.is_err() {
         taken.iter().for_each(|_| notes::drop_note());
     }
-    Ok(unless_locked(written)?.is_some())
+    match unless_locked(written) {
+        // Notes of searches are no reason to stop working.
+        Err(error) if !worker::should_stop() => {
+            let message = format!("rag_ext: notes of searches cannot be written: {}", error.one_line());
+            worker::log(pgrx::PgLogLevel::WARNING, error.code, message, None);
+            Ok(true)
+        }
+        written => Ok(written?.is_some()),
+    }
 }
 
 /// Has an index worker come if a vector index is to be built.
