@@ -80,14 +80,15 @@ fn all(domains: &[Id], damage: &mut Option<Error>) -> Result<Vec<Segment>> {
     Ok(opened.segments.into_iter().map(|(_, segment)| segment).collect())
 }
 
-/// One segment per language, of the entries that the caller sees.
+/// One segment per language and version of the analyser, of the entries that the caller sees.
 fn restricted(segments: &[Segment], seen: &HashSet<Id>) -> Result<Vec<Segment>> {
     if seen.is_empty() {
         return Ok(Vec::new());
     }
+    let kind = |segment: &Segment| (segment.language(), segment.analyser_version());
     let mut groups: Vec<Vec<Segment>> = Vec::new();
     for segment in segments {
-        match groups.iter_mut().find(|group| group[0].language() == segment.language()) {
+        match groups.iter_mut().find(|group| kind(&group[0]) == kind(segment)) {
             Some(group) => group.push(segment.clone()),
             None => groups.push(vec![segment.clone()]),
         }
