@@ -22,7 +22,7 @@ COMMENT ON COLUMN rag.collection.model IS 'Embedding model of all its chunks.';
 COMMENT ON COLUMN rag.collection.language IS 'Language of the keyword analyser: english, german, …, or simple.';
 COMMENT ON COLUMN rag.collection.shared IS 'Whether all its documents belong to its owner and form one domain, whoever writes them.';
 COMMENT ON COLUMN rag.collection.paused_at IS 'Since when its owner holds back background work on all its documents; NULL: not held back.';
-COMMENT ON COLUMN rag.collection.options IS '{"chunking": {"method": "recursive", "unit": "tokens", "size": 480, "overlap": 64}}: see rag_create_collection.';
+COMMENT ON COLUMN rag.collection.options IS '{"chunking": {"method": "recursive", "unit": "tokens", "size": 480, "overlap": 64}, "feedback_boost": 0}: see rag_create_collection.';
 
 CREATE TABLE rag.domain (
     id uuid PRIMARY KEY,

@@ -14,6 +14,8 @@ CREATE TABLE rag.feedback (
 );
 -- For owners, who are planned for by their list of principals.
 CREATE INDEX feedback_owner ON rag.feedback (owner, owner_role, query_sha256);
+-- For searches that look up what their caller has said of some chunks.
+CREATE INDEX feedback_chunk ON rag.feedback (owner, chunk_id);
 ALTER TABLE rag.feedback
     ALTER owner SET STATISTICS 0, ALTER query_sha256 SET STATISTICS 0, ALTER query SET STATISTICS 0,
     ALTER verdict SET STATISTICS 0;

@@ -5,12 +5,12 @@ use crate::collection::create::{check_model, warn_of_foreign};
 use crate::collection::name::candidates;
 use crate::collection::rights::own_collection;
 use crate::error::Result;
-use crate::ingest::process::collection_chunking;
 use crate::pg::{ErrorReport, elevation};
 use crate::storage::{collection, job, model_change};
 use crate::workers;
 use pgrx::JsonB;
 use pgrx::prelude::*;
+use rag_core::collection::{CollectionOptions, altered};
 
 #[pg_extern(sql = false)]
 fn rag_alter_collection(
@@ -31,11 +31,11 @@ fn rag_alter_collection(
             })?;
         }
         if options.is_some() {
-            let options = options_of(options)?;
-            collection_chunking(&options)?;
+            let (options, cuts) = altered(&chosen.options, &options_of(options)?);
+            CollectionOptions::from_json(&options)?;
             elevation::elevated(|| -> Result<()> {
                 collection::set_options(chosen.id, &options)?;
-                job::process_anew(chosen.id).map(drop)
+                if cuts { job::process_anew(chosen.id).map(drop) } else { Ok(()) }
             })?;
         }
         workers::wake_at_commit();

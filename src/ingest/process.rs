@@ -12,9 +12,9 @@ use crate::storage::{Id, acronym, chunk, graph, job, model_change, segment};
 use pgrx::PgSqlErrorCode;
 use rag_core::chunk::indexed_title;
 use rag_core::chunking::ChunkOptions;
+use rag_core::collection::CollectionOptions;
 use rag_core::document::PreparedDocument;
 use rag_core::graph::{DocumentGraph, Origin, graph_of};
-use rag_core::option::OptionReader;
 use rag_wire::{Content, Lane, Prepare, TextRole};
 use std::collections::{HashMap, HashSet};
 
@@ -39,13 +39,7 @@ pub(crate) fn embed_passages(
 
 /// How a collection with these options cuts its documents: `{"chunking": {…}}`.
 pub(crate) fn collection_chunking(options: &serde_json::Value) -> Result<ChunkOptions> {
-    let mut reader = OptionReader::new(options, "rag_create_collection")?;
-    let chunking = match reader.object("chunking")? {
-        Some(chunking) => ChunkOptions::from_json(chunking)?,
-        None => ChunkOptions::default(),
-    };
-    reader.finish()?;
-    Ok(chunking)
+    Ok(CollectionOptions::from_json(options)?.chunking)
 }
 
 /// A document that only has to be written.

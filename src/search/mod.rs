@@ -8,6 +8,7 @@ pub(crate) mod context;
 pub(crate) mod diagnostics;
 pub(crate) mod evaluate;
 pub(crate) mod explain;
+mod feedback;
 mod fusion;
 pub(crate) mod graph;
 mod hop;
@@ -122,6 +123,7 @@ fn search_noting(scope: &Scope, request: &SearchRequest<'_>, mut stages: Stages)
         && !options.rerank
         && options.min_score.is_none()
         && options.source_boost == 0.0
+        && !feedback::is_wanted(scope, request)
         && options.hops == 1
         && !graph::is_wanted(request)
         && !stages.has_trail();
@@ -162,6 +164,9 @@ fn candidates(
         }
         if graph::is_wanted(request) {
             graph::extend(scope, request, allowed, &mut ranked.order, &mut round)?;
+        }
+        if feedback::is_wanted(scope, request) {
+            feedback::boost(scope, request, &mut ranked.order, &mut round)?;
         }
         let is_all = ranked.keyword.len() < wanted && ranked.vector.len() < wanted;
         let sieve = show(scope, request, ranked, &mut round)?;

@@ -68,6 +68,8 @@ pub(crate) struct SearchOptions {
     pub(crate) near_duplicates: NearDuplicates,
     /// Added to a fused score, scaled to at most 1, where the name of the source has a word of the query.
     pub(crate) source_boost: f64,
+    /// What the caller's feedback counts for, 0 to 1; where none is given, what the collections say.
+    pub(crate) feedback_boost: Option<f64>,
     /// Whether hits are reranked; by default they are where a model for it is named.
     pub(crate) rerank: bool,
     /// The reranker; `None` is the server's.
@@ -93,6 +95,7 @@ impl Default for SearchOptions {
             min_score: None,
             near_duplicates: NearDuplicates::Remove,
             source_boost: 0.0,
+            feedback_boost: None,
             rerank: false,
             rerank_model: None,
             rerank_limit: None,
@@ -117,6 +120,7 @@ impl SearchOptions {
             min_score: reader.number("min_score", 0.0..=1.0)?,
             near_duplicates: reader.choice("near_duplicates")?.unwrap_or(default.near_duplicates),
             source_boost: reader.number("source_boost", 0.0..=1.0)?.unwrap_or(default.source_boost),
+            feedback_boost: reader.number("feedback_boost", 0.0..=1.0)?,
             rerank: reader.boolean("rerank")?.unwrap_or(rerank_model.is_some()),
             rerank_model,
             rerank_limit: reader.integer("rerank_limit", 1..=1000)?.map(|n| n as usize),

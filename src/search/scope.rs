@@ -138,6 +138,12 @@ impl Scope {
             .collect()
     }
 
+    /// What feedback counts for by domain, where it counts: as a call says, or else the collections.
+    pub(crate) fn feedback_boosts(&self, of_call: Option<f64>) -> HashMap<Id, f64> {
+        let boosts = self.domains.iter().map(|d| (d.id, of_call.unwrap_or(d.feedback_boost)));
+        boosts.filter(|(_, boost)| *boost > 0.0).collect()
+    }
+
     /// Language of the keyword analyser by domain.
     pub(crate) fn languages(&self) -> HashMap<Id, String> {
         self.domains.iter().map(|d| (d.id, d.language.clone())).collect()

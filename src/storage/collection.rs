@@ -16,6 +16,8 @@ pub(crate) struct VisibleDomain {
     pub(crate) collection_owner: String,
     pub(crate) model: String,
     pub(crate) language: String,
+    /// What feedback counts for in a search by default, 0 to 1.
+    pub(crate) feedback_boost: f64,
     /// Whether the caller acts as the collection's owner.
     pub(crate) is_own: bool,
     /// Whether the caller acts as the domain's owner.
@@ -38,7 +40,8 @@ pub(crate) fn visible_domains(listed: Option<&[Id]>, name: Option<&str>) -> Resu
                 c.owner = ANY ($1) AND rag.is_current(c.owner, c.owner_role),
                 d.owner = ANY ($1) AND rag.is_current(d.owner, d.owner_role),
                 d.id IN (SELECT a.domain_id FROM rag.accepted_collection a
-                         WHERE a.principal = ANY ($1) AND rag.is_current(a.principal, a.principal_role))
+                         WHERE a.principal = ANY ($1) AND rag.is_current(a.principal, a.principal_role)),
+                c.options -> 'feedback_boost'
          FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id
          WHERE ($2 IS NULL OR c.name = $2) {condition}"
     );
@@ -50,6 +53,7 @@ pub(crate) fn visible_domains(listed: Option<&[Id]>, name: Option<&str>) -> Resu
             collection_owner: row.require(4)?,
             model: row.require(5)?,
             language: row.require(6)?,
+            feedback_boost: row.get::<JsonB>(10).and_then(|JsonB(boost)| boost.as_f64()).unwrap_or(0.0),
             is_own: row.require(7)?,
             is_own_domain: row.require(8)?,
             is_accepted: row.require(9)?,

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "feedback/boosting.rs"]
+mod boosting;
+
 use rag_tests::{Database, Session, wait_until};
 use std::time::Duration;
 

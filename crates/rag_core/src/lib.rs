@@ -8,6 +8,7 @@
 pub mod option;
 
 pub mod chunking;
+pub mod collection;
 pub mod document;
 pub mod position;
 
@@ -24,6 +25,7 @@ pub mod answer;
 pub mod balance;
 pub mod decompose;
 pub mod evaluate;
+pub mod feedback;
 pub mod fuse;
 pub mod near_duplicate;
 pub mod query;
