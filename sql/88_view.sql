@@ -121,7 +121,7 @@ CREATE VIEW rag.model WITH (security_invoker = true) AS
 SELECT * FROM jsonb_to_recordset(rag.models()) AS m (
     name text, kind text, is_default boolean, dimension integer, max_tokens integer, pooling text,
     query_prefix text, passage_prefix text, loaded boolean, license text, problem text, languages text[],
-    endpoint text);
+    endpoint text, answer_threshold double precision);
 COMMENT ON VIEW rag.model IS 'Models that the engine found, with the reason where one cannot be used.';
 INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'model');
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 type Switch = GucSetting<bool>;
 type Integer = GucSetting<i32>;
+type Real = GucSetting<f64>;
 type Text = GucSetting<Option<CString>>;
 
 /// One setting.
@@ -30,6 +31,7 @@ pub(crate) struct Setting {
 pub(crate) enum Kind {
     Switch { value: &'static Switch },
     Integer { value: &'static Integer, min: i32, max: i32, unit: Unit },
+    Real { value: &'static Real, min: f64, max: f64 },
     Text { value: &'static Text },
 }
 
@@ -90,8 +92,12 @@ macro_rules! settings {
     (@static $variable:ident integer($default:expr, $range:expr, $unit:expr)) => {
         static $variable: Integer = Integer::new($default);
     };
+    (@static $variable:ident real($default:expr, $range:expr)) => { static $variable: Real = Real::new($default); };
     (@kind $variable:ident switch($default:expr)) => { Kind::Switch { value: &$variable } };
     (@kind $variable:ident text($default:expr)) => { Kind::Text { value: &$variable } };
+    (@kind $variable:ident real($default:expr, $range:expr)) => {
+        Kind::Real { value: &$variable, min: *$range.start(), max: *$range.end() }
+    };
     (@kind $variable:ident integer($default:expr, $range:expr, $unit:expr)) => {
         Kind::Integer { value: &$variable, min: *$range.start(), max: *$range.end(), unit: $unit }
     };
@@ -119,6 +125,10 @@ settings! {
     RERANK_TIMEOUT "rerank_timeout" integer(30_000, 1..=3_600_000, Unit::Milliseconds) User Everyone
         "Longest time that a search spends on reranking."
         "Beyond it the search keeps the order that it had. What was scored until then is not used.";
+
+    MIN_SUPPORT "min_support" real(-1.0, -1.0..=1.0) User Everyone
+        "Least support of an answer's citations, from 0 to 1."
+        "The option min_support of a call goes before it. Below 0: the answer_threshold of the reranker, or 0.5 where it has none.";
 
     QUERY_LOG "query_log" switch(false) Superuser Everyone
         "Writes calls of rag_search to rag.query_log."
@@ -252,6 +262,9 @@ impl Setting {
             Kind::Integer { value, min, max, .. } => {
                 GucRegistry::define_int_guc(name, short, long, value, min, max, context, flags);
             }
+            Kind::Real { value, min, max } => {
+                GucRegistry::define_float_guc(name, short, long, value, min, max, context, flags);
+            }
             Kind::Text { value } => {
                 GucRegistry::define_string_guc(name, short, long, value, context, flags);
             }
@@ -323,6 +336,11 @@ pub(crate) fn rerank_limit() -> Option<usize> {
 /// Longest time of the reranking of a search.
 pub(crate) fn rerank_timeout() -> Duration {
     Duration::from_millis(count(&RERANK_TIMEOUT).into())
+}
+
+/// Least support of citations; `None` leaves it to the model.
+pub(crate) fn min_support() -> Option<f64> {
+    Some(MIN_SUPPORT.get()).filter(|least| *least >= 0.0)
 }
 
 /// Most ingest workers per database; 0 is none.

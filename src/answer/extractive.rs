@@ -45,7 +45,8 @@ pub(super) fn compose(
     evidence: &[Evidence],
     hits: &[SearchHit],
     method: Method,
-    options: &AnswerOptions,
+    max_sentences: usize,
+    min_support: f64,
 ) -> (String, Vec<Citation>) {
     let sentences: Vec<extract::Evidence> = evidence.iter().map(|e| e.sentence.clone()).collect();
     let support: Vec<f32> = evidence.iter().map(|e| e.support as f32).collect();
@@ -54,8 +55,8 @@ pub(super) fn compose(
         &sentences,
         &support,
         &SelectOptions {
-            max_sentences: options.max_sentences,
-            min_support: options.min_support as f32,
+            max_sentences,
+            min_support: min_support as f32,
             // Shares of words are no probabilities, so they have no odds.
             odds: if is_measured { extract::MAX_ODDS } else { f32::INFINITY },
             ..SelectOptions::default()

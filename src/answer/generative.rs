@@ -60,7 +60,12 @@ struct ContextSection<'a> {
 }
 
 /// Asks the model, and checks what it says, all before one deadline. `question` is what was searched for.
-pub(super) fn answer(request: &AnswerRequest<'_>, question: &str, hits: &[SearchHit]) -> Result<Generated> {
+pub(super) fn answer(
+    request: &AnswerRequest<'_>,
+    question: &str,
+    hits: &[SearchHit],
+    min_support: f64,
+) -> Result<Generated> {
     let deadline = Instant::now() + config::llm_deadline();
     let sources = sources(hits)?;
     let passages: Vec<Passage<'_>> = sources.iter().map(ContextSection::passage).collect();
@@ -87,7 +92,7 @@ pub(super) fn answer(request: &AnswerRequest<'_>, question: &str, hits: &[Search
     if !parsed.found {
         return Ok(Generated::Refused(Refusal::BelowThreshold));
     }
-    check(request, question, &sources, &parsed.answer, deadline)
+    check((request.options.policy, min_support), question, &sources, &parsed.answer, deadline)
 }
 
 /// Sections of the hits, each once, in the order of the hits.
@@ -127,13 +132,12 @@ impl ContextSection<'_> {
 
 /// Finds what supports each sentence, does with the others as the policy says, and numbers the places anew.
 fn check(
-    request: &AnswerRequest<'_>,
+    (policy, min_support): (Policy, f64),
     question: &str,
     sources: &[ContextSection<'_>],
     answer: &str,
     deadline: Instant,
 ) -> Result<Generated> {
-    let policy = request.options.policy;
     let mut checked =
         Checked { text: String::new(), citations: Vec::new(), unsupported: Vec::new(), trouble: None };
     let mut parts: Vec<String> = Vec::new();
@@ -153,8 +157,7 @@ fn check(
             },
         };
         let best = quotes.iter().filter_map(|quote| quote.support).reduce(f64::max);
-        let supports =
-            |quote: &Quote| quote.support.is_some_and(|support| support >= request.options.min_support);
+        let supports = |quote: &Quote| quote.support.is_some_and(|support| support >= min_support);
         let is_supported = quotes.iter().any(supports);
         let text = printable(&cite::without_markers(sentence)).trim().to_owned();
         if !is_supported {

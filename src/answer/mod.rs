@@ -21,6 +21,7 @@ use crate::storage::{Id, document};
 use generative::{Checked, Generated};
 use options::Policy;
 use rag_core::filter::Filter;
+use serde_json::json;
 
 /// One turn of the conversation before the question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,6 +177,8 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
     stages.extend(found.stages);
     let hits = found.hits;
     let (mut evidence, method) = extractive::evidence(&query, &hits, request.options, &mut stages)?;
+    let (min_support, by) = request.options.min_support(method);
+    stages.detail(json!({ "min_support": min_support, "by": by }));
     let languages: Vec<&str> =
         hits.iter().map(|hit| languages.get(&hit.chunk.domain).map_or("simple", String::as_str)).collect();
     if names::has_unknown_name(request.question, &hits, &languages) {
@@ -186,13 +189,13 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
     let may_generate = request.options.generate && config::llm_url().is_some();
     // Under the policy `free` it is the model that refuses.
     let asks_anyway = may_generate && request.options.policy == Policy::Free && !hits.is_empty();
-    let is_supported = !evidence.is_empty() && best >= request.options.min_support;
+    let is_supported = !evidence.is_empty() && best >= min_support;
     if !is_supported && !asks_anyway {
         return Ok(unanswered(method, pending, &hits, stages));
     }
     if may_generate {
         let watch = stages.start("generate");
-        match generative::answer(request, &query, &hits) {
+        match generative::answer(request, &query, &hits, min_support) {
             Ok(Generated::Answered(checked)) => {
                 stages.done_as(watch, hits.len(), checked.citations.len(), "chat");
                 return Ok(generated(checked, request.options.policy, pending, stages));
@@ -213,7 +216,7 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
     if !is_supported {
         return Ok(unanswered(method, pending, &hits, stages));
     }
-    let (text, citations) = extractive::compose(&evidence, &hits, method, request.options);
+    let (text, citations) = extractive::compose(&evidence, &hits, method, request.options.max_sentences, min_support);
     Ok(answered(text, method, citations, pending, stages))
 }
 

@@ -1,6 +1,8 @@
 //! Options of answering.
 
+use super::Method;
 use crate::error::Result;
+use crate::{config, engine};
 use crate::search::options::{MAX_K, Mode, SearchOptions};
 use rag_core::choices;
 use rag_core::option::OptionReader;
@@ -24,8 +26,8 @@ pub(crate) struct AnswerOptions {
     /// Chunks that are looked at.
     pub(crate) k: usize,
     pub(crate) mode: Mode,
-    /// Least support of a citation, 0 to 1.
-    pub(crate) min_support: f64,
+    /// Least support of a citation, 0 to 1, if the caller says so.
+    min_support: Option<f64>,
     /// Most sentences of an extractive answer, and most citations.
     pub(crate) max_sentences: usize,
     /// Sentences that the cross-encoder scores.
@@ -39,7 +41,7 @@ pub(crate) struct AnswerOptions {
 impl AnswerOptions {
     /// Chunks that are looked at by default.
     const K: usize = 10;
-    /// Least support by default.
+    /// Least support where nobody says otherwise.
     const MIN_SUPPORT: f64 = 0.5;
     const MAX_SENTENCES: usize = 3;
     const SENTENCE_LIMIT: usize = 24;
@@ -50,7 +52,7 @@ impl AnswerOptions {
         let read = Self {
             k: reader.integer("k", 1..=i64::from(MAX_K))?.map_or(Self::K, |k| k as usize),
             mode: reader.choice("mode")?.unwrap_or(Mode::Hybrid),
-            min_support: reader.number("min_support", 0.0..=1.0)?.unwrap_or(Self::MIN_SUPPORT),
+            min_support: reader.number("min_support", 0.0..=1.0)?,
             max_sentences: reader
                 .integer("max_sentences", 1..=10)?
                 .map_or(Self::MAX_SENTENCES, |n| n as usize),
@@ -63,5 +65,21 @@ impl AnswerOptions {
         };
         reader.finish()?;
         Ok(read)
+    }
+
+    /// Least support of a citation, and who says so: the caller, the setting, or the model that measures it. What is not
+    /// measured is on no model's scale.
+    pub(super) fn min_support(&self, method: Method) -> (f64, &'static str) {
+        if let Some(least) = self.min_support {
+            return (least, "option");
+        }
+        if let Some(least) = config::min_support() {
+            return (least, "setting");
+        }
+        let of_model = match method {
+            Method::Degraded => None,
+            Method::Chat | Method::Extractive => engine::answer_threshold(&config::rerank_model()),
+        };
+        of_model.map_or((Self::MIN_SUPPORT, "default"), |least| (least, "model"))
     }
 }

@@ -247,6 +247,7 @@ fn models() -> std::result::Result<JsonB, ErrorReport> {
             "problem": m.problem.map(|problem| for_superusers(&problem).to_owned()),
             "languages": m.languages,
             "endpoint": m.endpoint.filter(|_| sees_load),
+            "answer_threshold": m.answer_threshold,
         })
     });
     Ok(JsonB(rows.collect()))

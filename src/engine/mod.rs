@@ -28,8 +28,8 @@ pub(crate) const SOCKET: &str = "pg_stat_tmp/rag_ext.sock";
 
 /// How long a request waits for an engine that is being started.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long the languages of models are remembered.
-const LANGUAGES_KEPT: Duration = Duration::from_secs(60);
+/// How long it is remembered what models' folders say.
+const MODELS_KEPT: Duration = Duration::from_secs(60);
 /// Between two tries to connect.
 const STEP: Duration = Duration::from_millis(20);
 /// Added to a request's own deadline, so that it is the engine that tells of it, if it can.
@@ -132,21 +132,45 @@ pub(crate) fn models() -> Result<Vec<ModelInfo>> {
     }
 }
 
-/// Languages that a model was made for, as ISO 639 codes; none where its folder does not say, or the engine does not
-/// answer. Asked once in a while.
-pub(crate) fn languages_of(model: &str) -> Vec<String> {
-    type ByModel = HashMap<String, Vec<String>>;
+/// What is remembered of a model's folder.
+#[derive(Clone)]
+struct KnownModel {
+    languages: Vec<String>,
+    answer_threshold: Option<f64>,
+}
+
+/// What is known of a model, where the engine has it and answers. Asked once in a while; also again if it did not answer,
+/// where somebody `insists`.
+fn known(model: &str, insists: bool) -> Option<KnownModel> {
+    type ByModel = HashMap<String, KnownModel>;
     thread_local! {
         static KNOWN: RefCell<Option<(Instant, ByModel)>> = const { RefCell::new(None) };
     }
+    let of_info = |model: ModelInfo| {
+        let ModelInfo { name, languages, answer_threshold, .. } = model;
+        (name, KnownModel { languages, answer_threshold })
+    };
     KNOWN.with_borrow_mut(|known| {
-        let kept = known.take().filter(|(asked, _)| asked.elapsed() <= LANGUAGES_KEPT);
+        let is_fresh = |(asked, models): &(Instant, ByModel)| {
+            asked.elapsed() <= MODELS_KEPT && !(insists && models.is_empty())
+        };
+        let kept = known.take().filter(is_fresh);
         let (_, by_model) = known.insert(kept.unwrap_or_else(|| {
-            let models = models().unwrap_or_default();
-            (Instant::now(), models.into_iter().map(|model| (model.name, model.languages)).collect())
+            (Instant::now(), models().unwrap_or_default().into_iter().map(of_info).collect())
         }));
-        by_model.get(model).cloned().unwrap_or_default()
+        by_model.get(model).cloned()
     })
+}
+
+/// Languages that a model was made for, as ISO 639 codes; none where its folder does not say, or the engine does not
+/// answer.
+pub(crate) fn languages_of(model: &str) -> Vec<String> {
+    known(model, false).map(|known| known.languages).unwrap_or_default()
+}
+
+/// Least score, from 0 to 1, of what supports an answer, where a reranker's folder says so and the engine answers.
+pub(crate) fn answer_threshold(model: &str) -> Option<f64> {
+    known(model, true)?.answer_threshold
 }
 
 /// Whether a model that says which languages it was made for does not name a collection's.

@@ -45,8 +45,10 @@ pub(crate) fn explain(
         .0
         .into_iter()
         .filter_map(|(id, candidate)| {
-            let chunk = shown.remove(&id)?;
-            Some(ExplainedCandidate { chunk, candidate, hit: hits.get(&id).copied() })
+            let (chunk, hit) = (shown.remove(&id)?, hits.get(&id).copied());
+            // What one retriever or query has dropped, another one may have found.
+            let dropped = candidate.dropped.filter(|_| hit.is_none());
+            Some(ExplainedCandidate { chunk, candidate: Candidate { dropped, ..candidate }, hit })
         })
         .collect();
     candidates.sort_by_key(|candidate| {

@@ -41,6 +41,7 @@ use rag_core::fuse::Ranked;
 use retriever::{Allowed, Retriever, retrieve};
 use scope::Scope;
 use show::{Sieve, show};
+use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use vector::VectorRetriever;
 
@@ -334,6 +335,12 @@ fn rank(
             name: KeywordRetriever::NAME,
         });
         vector = ask(open, wanted, look, substitute, stages)?.map(|(_, hits)| hits);
+        if let (Some(hits), Some(least)) = (&mut vector, request.options.min_similarity) {
+            let is_below = |hit: &mut Ranked| f64::from(hit.score) < least;
+            let below: Vec<Id> = hits.extract_if(.., is_below).map(|hit| hit.id).collect();
+            stages.detail(json!({ "below_min_similarity": below.len() }));
+            stages.dropped(below, |_| "below min_similarity".to_owned());
+        }
         if vector.is_some()
             && let Some(unknown) = advice::unknown_language(scope, request.query)
         {
@@ -360,8 +367,15 @@ fn finish(
         let watch = stages.start("rerank");
         match rerank::rerank_hits(request.query, &mut hits, request.options) {
             Ok((pairs, model)) => {
-                stages.done_as(watch, pairs, hits.len().min(request.k), model);
                 stages.ranked("rerank", hits.iter().take(pairs).map(|hit| (hit.chunk.id, hit.score)));
+                if let Some(least) = request.options.min_rerank_score {
+                    let is_below = |hit: &mut SearchHit| hit.rerank.is_none_or(|score| score < least);
+                    let below: Vec<SearchHit> = hits.extract_if(.., is_below).collect();
+                    stages.dropped(below.iter().map(|hit| hit.chunk.id), |_| {
+                        "below min_rerank_score".to_owned()
+                    });
+                }
+                stages.done_as(watch, pairs, hits.len().min(request.k), model);
             }
             Err(error) if diagnostics::is_engine_trouble(&error) => {
                 stages.fell_back(watch, "fused order", &error)

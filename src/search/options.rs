@@ -65,12 +65,16 @@ pub(crate) struct SearchOptions {
     pub(crate) candidates: usize,
     /// Least fused score.
     pub(crate) min_score: Option<f64>,
+    /// Least cosine of what the vector retriever finds.
+    pub(crate) min_similarity: Option<f64>,
+    /// Least score of the reranker.
+    pub(crate) min_rerank_score: Option<f64>,
     pub(crate) near_duplicates: NearDuplicates,
     /// Added to a fused score, scaled to at most 1, where the name of the source has a word of the query.
     pub(crate) source_boost: f64,
     /// What the caller's feedback counts for, 0 to 1; where none is given, what the collections say.
     pub(crate) feedback_boost: Option<f64>,
-    /// Whether hits are reranked; by default they are where a model for it is named.
+    /// Whether hits are reranked; by default they are where a model or a least score for it is named.
     pub(crate) rerank: bool,
     /// The reranker; `None` is the server's.
     pub(crate) rerank_model: Option<String>,
@@ -93,6 +97,8 @@ impl Default for SearchOptions {
             rrf_k: 60.0,
             candidates: config::candidates(),
             min_score: None,
+            min_similarity: None,
+            min_rerank_score: None,
             near_duplicates: NearDuplicates::Remove,
             source_boost: 0.0,
             feedback_boost: None,
@@ -112,16 +118,20 @@ impl SearchOptions {
     pub(crate) fn read(reader: &mut OptionReader<'_>) -> Result<Self> {
         let default = Self::default();
         let rerank_model = reader.text("rerank_model", 128)?.map(str::to_owned);
+        let min_rerank_score = reader.number("min_rerank_score", 0.0..=1.0)?;
+        let is_reranked = rerank_model.is_some() || min_rerank_score.is_some();
         Ok(Self {
             fusion: reader.choice("fusion")?.unwrap_or(default.fusion),
             keyword_weight: reader.number("keyword_weight", 0.0..=1.0)?,
             rrf_k: reader.number("rrf_k", 1.0..=10_000.0)?.unwrap_or(default.rrf_k),
             candidates: reader.integer("candidates", 1..=1000)?.map_or(default.candidates, |n| n as usize),
             min_score: reader.number("min_score", 0.0..=1.0)?,
+            min_similarity: reader.number("min_similarity", -1.0..=1.0)?,
+            min_rerank_score,
             near_duplicates: reader.choice("near_duplicates")?.unwrap_or(default.near_duplicates),
             source_boost: reader.number("source_boost", 0.0..=1.0)?.unwrap_or(default.source_boost),
             feedback_boost: reader.number("feedback_boost", 0.0..=1.0)?,
-            rerank: reader.boolean("rerank")?.unwrap_or(rerank_model.is_some()),
+            rerank: reader.boolean("rerank")?.unwrap_or(is_reranked),
             rerank_model,
             rerank_limit: reader.integer("rerank_limit", 1..=1000)?.map(|n| n as usize),
             snippet_length: reader

@@ -245,7 +245,7 @@ pub enum FailureCode {
 }
 
 /// A model folder that was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelInfo {
     /// Its folder's name.
     pub name: String,
@@ -273,6 +273,8 @@ pub struct ModelInfo {
     pub languages: Vec<String>,
     /// For a model behind an endpoint: its name there and the host.
     pub endpoint: Option<String>,
+    /// Of a reranker: least score, from 0 to 1, of what supports an answer, if the folder says so.
+    pub answer_threshold: Option<f64>,
 }
 
 /// What a model does.

@@ -126,6 +126,7 @@ fn settings(session: &mut Session) -> BTreeSet<String> {
     let rows = session.column(
         "SELECT format('| `%s` | %s | %s | %s | %s |', substr(name, 9),
              CASE vartype WHEN 'bool' THEN 'boolean' WHEN 'string' THEN 'text'
+                  WHEN 'real' THEN format('number, %s to %s', min_val, max_val)
                   ELSE format('integer, %s to %s', min_val, max_val) END,
              CASE boot_val WHEN '' THEN '(empty)' ELSE '`' || boot_val || '`' || coalesce(' ' || unit, '') END,
              CASE context WHEN 'user' THEN 'anyone' WHEN 'superuser' THEN 'superuser' WHEN 'sighup' THEN 'reload' ELSE context END,

@@ -155,6 +155,8 @@ pub struct ModelFolder {
     pub license: Option<String>,
     /// Languages that it was made for, as ISO 639 codes; empty where nothing says so.
     pub languages: Vec<String>,
+    /// Of a reranker: least score, from 0 to 1, of what supports an answer, if the folder says so.
+    pub answer_threshold: Option<f64>,
 }
 
 #[derive(Deserialize, Default)]
@@ -172,6 +174,7 @@ struct RagModel {
     license: Option<String>,
     yes_no: Option<YesNo>,
     late_interaction: Option<LateInteraction>,
+    answer_threshold: Option<f64>,
 }
 
 #[derive(Deserialize, Default)]
@@ -257,6 +260,7 @@ impl ModelFolder {
         if scoring != Scoring::CrossEncoder && (kind == ModelKind::Embedding || ours.endpoint.is_some()) {
             return Err("rag_model.json: yes_no and late_interaction are for a reranker with a graph".into());
         }
+        check_threshold(ours.answer_threshold, kind)?;
         let backend = read_backend(path, &ours, kind)?;
         let (pooling, width) = read_pooling(path, ours.pooling, kind)?;
         let (query_prefix, passage_prefix) = read_prefixes(path, name, &ours)?;
@@ -277,6 +281,7 @@ impl ModelFolder {
             pad_id: config.pad_token_id.unwrap_or(0),
             license: ours.license,
             languages: ours.languages,
+            answer_threshold: ours.answer_threshold,
         })
     }
 
@@ -304,6 +309,7 @@ impl ModelFolder {
                     Some(format!("{} at {}", endpoint.model, shown_url(&endpoint.url)))
                 }
             },
+            answer_threshold: self.answer_threshold,
         }
     }
 
@@ -332,6 +338,15 @@ fn read_backend(path: &Path, ours: &RagModel, kind: ModelKind) -> Result<Backend
     }
     let graph = ["model.onnx", "onnx/model.onnx"].iter().map(|file| path.join(file)).find(|p| p.is_file());
     graph.map(|graph| BackendConfig::Onnx { graph }).ok_or_else(|| "the folder has no model.onnx".into())
+}
+
+fn check_threshold(threshold: Option<f64>, kind: ModelKind) -> Result<(), &'static str> {
+    match (threshold, kind) {
+        (None, _) => Ok(()),
+        (Some(_), ModelKind::Embedding) => Err("rag_model.json: answer_threshold is for a reranker"),
+        (Some(threshold), ModelKind::Reranker) if (0.0..=1.0).contains(&threshold) => Ok(()),
+        (Some(_), ModelKind::Reranker) => Err("rag_model.json: answer_threshold must be from 0 to 1"),
+    }
 }
 
 fn check_endpoint(endpoint: &Endpoint, ours: &RagModel, kind: ModelKind) -> Result<(), &'static str> {

@@ -194,6 +194,17 @@ fn a_reranker_behind_an_endpoint_needs_no_dimension() {
 }
 
 #[test]
+fn a_reranker_may_have_a_threshold_for_answers() {
+    let read = |ours: &str| Folder::new(&[("rag_model.json", ours), ("model.onnx", "")]).read("m");
+    let found = read(r#"{"kind": "reranker", "answer_threshold": 0.35}"#).unwrap();
+    assert_eq!((found.answer_threshold, found.info().answer_threshold), (Some(0.35), Some(0.35)));
+    assert_eq!(read(r#"{"kind": "reranker"}"#).unwrap().info().answer_threshold, None);
+    let refused = |ours: &str, expected: &str| assert!(read(ours).unwrap_err().contains(expected), "{ours}");
+    refused(r#"{"kind": "reranker", "answer_threshold": 1.5}"#, "from 0 to 1");
+    refused(r#"{"kind": "embedding", "answer_threshold": 0.5}"#, "for a reranker");
+}
+
+#[test]
 fn a_tokenizer_is_found_in_any_folder_of_models_and_first_beside_its_user() {
     let (one, two, three) =
         (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

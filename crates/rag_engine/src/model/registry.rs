@@ -346,5 +346,6 @@ fn unreadable(name: &str) -> ModelInfo {
         license: None,
         languages: Vec::new(),
         endpoint: None,
+        answer_threshold: None,
     }
 }
