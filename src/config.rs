@@ -126,6 +126,12 @@ settings! {
         "Longest time that a search spends on reranking."
         "Beyond it the search keeps the order that it had. What was scored until then is not used.";
 
+    RERANK_TOP_N "rerank_top_n" integer(0, 0..=1000, Unit::Count) User Everyone
+        "Most rows that a search leaves after reranking."
+        "The option rerank_top_n of a search goes before it. 0: as many as are asked for.";
+    CONTEXT_LIMIT "context_limit" integer(10, 1..=100, Unit::Count) User Everyone
+        "Most chunks, with their sections, that a chat model reads for an answer."
+        "The option context_limit of a call goes before it. Beyond 10, the prompt grows with it, by 1,200 characters for each.";
     MIN_SUPPORT "min_support" real(-1.0, -1.0..=1.0) User Everyone
         "Least support of an answer's citations, from 0 to 1."
         "The option min_support of a call goes before it. Below 0: the answer_threshold of the reranker, or 0.5 where it has none.";
@@ -336,6 +342,16 @@ pub(crate) fn rerank_limit() -> Option<usize> {
 /// Longest time of the reranking of a search.
 pub(crate) fn rerank_timeout() -> Duration {
     Duration::from_millis(count(&RERANK_TIMEOUT).into())
+}
+
+/// Most rows after reranking; `None`: as many as are asked for.
+pub(crate) fn rerank_top_n() -> Option<usize> {
+    usize::try_from(RERANK_TOP_N.get()).ok().filter(|most| *most > 0)
+}
+
+/// Most chunks of a chat model's prompt.
+pub(crate) fn context_limit() -> usize {
+    count(&CONTEXT_LIMIT) as usize
 }
 
 /// Least support of citations; `None` leaves it to the model.

@@ -15,14 +15,12 @@ use rag_core::answer::{Passage, cite, prompt};
 use rag_wire::{Chat, ChatMessage};
 use std::time::Instant;
 
-/// Most passages of a prompt.
-const PASSAGES: usize = 8;
-
 /// Most characters of one passage: a section, or the part of it around the chunk that was found.
 const PASSAGE_CHARS: i32 = 3_000;
 
-/// Most characters of passages and history together.
+/// Most characters of passages and history together, and of each passage where there are more than ten.
 const PROMPT_CHARS: usize = 12_000;
+const SHARE_CHARS: usize = 1_200;
 
 /// Most tokens of an answer.
 const ANSWER_TOKENS: u32 = 512;
@@ -45,6 +43,8 @@ pub(super) struct Checked {
     pub(super) text: String,
     pub(super) citations: Vec<Citation>,
     pub(super) unsupported: Vec<Unsupported>,
+    /// Passages that the model was given.
+    pub(super) sources: usize,
     /// Why support could not be measured.
     pub(super) trouble: Option<Error>,
 }
@@ -67,14 +67,15 @@ pub(super) fn answer(
     min_support: f64,
 ) -> Result<Generated> {
     let deadline = Instant::now() + config::llm_deadline();
-    let sources = sources(hits)?;
+    let limit = request.options.prompt_limit();
+    let sources = sources(hits, limit)?;
     let passages: Vec<Passage<'_>> = sources.iter().map(ContextSection::passage).collect();
     let history: Vec<(String, String)> = request
         .history
         .iter()
         .map(|turn| (if turn.is_user { "user" } else { "assistant" }.to_owned(), turn.content.clone()))
         .collect();
-    let messages = prompt::build_prompt(request.question, &history, &passages, PROMPT_CHARS)
+    let messages = prompt::build_prompt(request.question, &history, &passages, PROMPT_CHARS.max(limit * SHARE_CHARS))
         .into_iter()
         .map(|(role, content)| ChatMessage { role: role.to_owned(), content })
         .collect();
@@ -95,11 +96,11 @@ pub(super) fn answer(
     check((request.options.policy, min_support), question, &sources, &parsed.answer, deadline)
 }
 
-/// Sections of the hits, each once, in the order of the hits.
-fn sources(hits: &[SearchHit]) -> Result<Vec<ContextSection<'_>>> {
+/// Sections of the hits, each once, in the order of the hits: at most so many.
+fn sources(hits: &[SearchHit], limit: usize) -> Result<Vec<ContextSection<'_>>> {
     let mut sources: Vec<ContextSection<'_>> = Vec::new();
     for hit in hits {
-        if sources.len() == PASSAGES {
+        if sources.len() == limit {
             break;
         }
         if sources.iter().any(|s| s.hit.chunk.section == hit.chunk.section && s.covers(hit)) {
@@ -138,8 +139,13 @@ fn check(
     answer: &str,
     deadline: Instant,
 ) -> Result<Generated> {
-    let mut checked =
-        Checked { text: String::new(), citations: Vec::new(), unsupported: Vec::new(), trouble: None };
+    let mut checked = Checked {
+        text: String::new(),
+        citations: Vec::new(),
+        unsupported: Vec::new(),
+        sources: sources.len(),
+        trouble: None,
+    };
     let mut parts: Vec<String> = Vec::new();
     for (range, numbers) in cite::marked_sentences(answer) {
         let sentence = &answer[range];

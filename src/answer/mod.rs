@@ -175,7 +175,11 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
         },
     )?;
     stages.extend(found.stages);
-    let hits = found.hits;
+    let mut hits = found.hits;
+    let watch = stages.start("context");
+    let searched = hits.len();
+    hits.truncate(request.options.context_limit());
+    stages.done(watch, searched, hits.len());
     let (mut evidence, method) = extractive::evidence(&query, &hits, request.options, &mut stages)?;
     let (min_support, by) = request.options.min_support(method);
     stages.detail(json!({ "min_support": min_support, "by": by }));
@@ -197,7 +201,7 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
         let watch = stages.start("generate");
         match generative::answer(request, &query, &hits, min_support) {
             Ok(Generated::Answered(checked)) => {
-                stages.done_as(watch, hits.len(), checked.citations.len(), "chat");
+                stages.done_as(watch, checked.sources, checked.citations.len(), "chat");
                 return Ok(generated(checked, request.options.policy, pending, stages));
             }
             Ok(Generated::Refused(refusal)) => {

@@ -23,8 +23,10 @@ choices! {
 /// Options of one answer.
 #[derive(Debug, Clone)]
 pub(crate) struct AnswerOptions {
-    /// Chunks that are looked at.
+    /// Chunks that are searched for.
     pub(crate) k: usize,
+    /// Most of them that the answer is made of; `None`: all, of which a chat model reads as many as the setting says.
+    context_limit: Option<usize>,
     pub(crate) mode: Mode,
     /// Least support of a citation, 0 to 1, if the caller says so.
     min_support: Option<f64>,
@@ -39,7 +41,7 @@ pub(crate) struct AnswerOptions {
 }
 
 impl AnswerOptions {
-    /// Chunks that are looked at by default.
+    /// Chunks that are searched for by default.
     const K: usize = 10;
     /// Least support where nobody says otherwise.
     const MIN_SUPPORT: f64 = 0.5;
@@ -51,6 +53,7 @@ impl AnswerOptions {
         let mut reader = OptionReader::new(options, "rag_answer")?;
         let read = Self {
             k: reader.integer("k", 1..=i64::from(MAX_K))?.map_or(Self::K, |k| k as usize),
+            context_limit: reader.integer("context_limit", 1..=100)?.map(|n| n as usize),
             mode: reader.choice("mode")?.unwrap_or(Mode::Hybrid),
             min_support: reader.number("min_support", 0.0..=1.0)?,
             max_sentences: reader
@@ -65,6 +68,16 @@ impl AnswerOptions {
         };
         reader.finish()?;
         Ok(read)
+    }
+
+    /// Most chunks that an answer is made of.
+    pub(super) fn context_limit(&self) -> usize {
+        self.context_limit.unwrap_or(self.k)
+    }
+
+    /// Most chunks that a chat model reads.
+    pub(super) fn prompt_limit(&self) -> usize {
+        self.context_limit.unwrap_or_else(config::context_limit)
     }
 
     /// Least support of a citation, and who says so: the caller, the setting, or the model that measures it. What is not

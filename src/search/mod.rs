@@ -375,6 +375,12 @@ fn finish(
                         "below min_rerank_score".to_owned()
                     });
                 }
+                if let Some(most) = request.options.rerank_top_n {
+                    stages.dropped(hits.iter().skip(most).map(|hit| hit.chunk.id), |_| {
+                        "beyond rerank_top_n".to_owned()
+                    });
+                    hits.truncate(most);
+                }
                 stages.done_as(watch, pairs, hits.len().min(request.k), model);
             }
             Err(error) if diagnostics::is_engine_trouble(&error) => {

@@ -80,6 +80,8 @@ pub(crate) struct SearchOptions {
     pub(crate) rerank_model: Option<String>,
     /// Most pairs that are reranked; `None` leaves it to the setting.
     pub(crate) rerank_limit: Option<usize>,
+    /// Most hits that are left after reranking; `None` leaves as many as are asked for.
+    pub(crate) rerank_top_n: Option<usize>,
     /// Most characters of a snippet.
     pub(crate) snippet_length: usize,
     /// What is done with the query first.
@@ -105,6 +107,7 @@ impl Default for SearchOptions {
             rerank: false,
             rerank_model: None,
             rerank_limit: None,
+            rerank_top_n: config::rerank_top_n(),
             snippet_length: 240,
             steps: Steps::default(),
             graph: GraphUse::Off,
@@ -134,6 +137,9 @@ impl SearchOptions {
             rerank: reader.boolean("rerank")?.unwrap_or(is_reranked),
             rerank_model,
             rerank_limit: reader.integer("rerank_limit", 1..=1000)?.map(|n| n as usize),
+            rerank_top_n: reader
+                .integer("rerank_top_n", 1..=1000)?
+                .map_or(default.rerank_top_n, |n| Some(n as usize)),
             snippet_length: reader
                 .integer("snippet_length", 20..=10_000)?
                 .map_or(default.snippet_length, |n| n as usize),

@@ -14,6 +14,10 @@ mod refining;
 mod rerank_models;
 #[path = "search/reranking.rs"]
 mod reranking;
+#[path = "search/sizes.rs"]
+mod sizes;
+#[path = "search/thresholds.rs"]
+mod thresholds;
 
 use rag_tests::{Database, Session};
 
