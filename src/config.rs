@@ -137,7 +137,7 @@ settings! {
         "The option min_support of a call goes before it. Below 0: the answer_threshold of the reranker, or 0.5 where it has none.";
 
     QUERY_LOG "query_log" switch(false) Superuser Everyone
-        "Writes calls of rag_search to rag.query_log."
+        "Writes calls of rag_search and rag_answer to rag.query_log."
         "Workers do so, a moment later. On a standby, in read-only transactions, and where more come than they can write, calls are left out and counted: see rag_status().";
     QUERY_LOG_RETENTION "query_log_retention" integer(30, 1..=36_500, Unit::Count) Reload Everyone
         "Days after which rows of rag.query_log are deleted."

@@ -5,6 +5,7 @@ use super::{call, options_of, required};
 use crate::answer::{self, Answer, AnswerOptions, AnswerRequest, Turn};
 use crate::error::{Error, Result, excerpt};
 use crate::pg::ErrorReport;
+use crate::search::log::{self, LoggedCall};
 use crate::search::options::{MAX_QUERY_BYTES, checked_query};
 use crate::search::scope::Scope;
 use crate::storage::uuid;
@@ -12,6 +13,7 @@ use pgrx::JsonB;
 use pgrx::prelude::*;
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::time::Instant;
 
 /// Most turns of a history.
 const MAX_TURNS: usize = 100;
@@ -28,13 +30,24 @@ fn ask(
     let history = history.map(|history| turns(&history.0)).transpose()?.unwrap_or_default();
     let options = AnswerOptions::read(&options_of(options)?)?;
     let scope = Scope::resolve(collection)?;
-    answer::answer(&AnswerRequest {
+    let since = Instant::now();
+    let answer = answer::answer(&AnswerRequest {
         question,
         scope: &scope,
         filter: filter.as_ref(),
         history: &history,
         options: &options,
-    })
+    })?;
+    log::note(&LoggedCall {
+        query: question,
+        collection,
+        mode: log::ANSWER,
+        k: options.k,
+        chunks: answer.citations.iter().map(|citation| citation.chunk).collect(),
+        stages: &answer.stages,
+        time: since.elapsed(),
+    });
+    Ok(answer)
 }
 
 /// `[{"role": "user"|"assistant", "content": text}, …]`, oldest first.

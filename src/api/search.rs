@@ -6,6 +6,7 @@ use crate::pg::ErrorReport;
 use crate::pg::stored_jsonb::StoredJsonb;
 use crate::search::context::ContextOptions;
 use crate::search::keyword::Highlighter;
+use crate::search::log::LoggedCall;
 use crate::search::options::{Mode, SearchOptions, checked_k, checked_query};
 use crate::search::scope::Scope;
 use crate::search::{SearchHit, SearchRequest, log, search};
@@ -72,7 +73,15 @@ fn rag_search(
         let since = Instant::now();
         let mut found = search(&scope, &request)?;
         found.hits = context.widen(&scope, found.hits, k, &mut found.stages)?;
-        log::note(collection, &SearchRequest { k, ..request }, &found, since.elapsed());
+        log::note(&LoggedCall {
+            query,
+            collection,
+            mode: mode.name(),
+            k,
+            chunks: found.hits.iter().map(|hit| hit.chunk.id).collect(),
+            stages: &found.stages,
+            time: since.elapsed(),
+        });
         let languages = scope.languages();
         let mut highlighter = Highlighter::new(found.words.as_deref().unwrap_or(query));
         let stages = found.stages.to_json();

@@ -1,7 +1,7 @@
 //! The way of a note from a search to the worker that writes it: through shared memory, because nothing on the read path
 //! writes.
 
-use crate::pg::query_queue::{Pushed, QueryQueue};
+use crate::pg::query_queue::{Holder, Pushed, QueryQueue};
 use crate::pg::{server, shared, transaction};
 use pgrx::{PGRXSharedMemory, PgLwLock, pg_guard, pg_shmem_init, pg_sys};
 
@@ -18,16 +18,17 @@ pub(super) fn reserve() {
     pg_shmem_init!(NOTES = QueryQueue::EMPTY);
 }
 
-/// Hands a note of the current database to the workers. On a standby and in a read-only transaction it is dropped, as
+/// Hands a note of the current database to the workers: of an owner, told by a number, with the role behind them. On a standby and in a read-only transaction it is dropped, as
 /// where there is no place, and counted. Never waits for more than the lock.
-pub(crate) fn push(note: &[u8]) {
+pub(crate) fn push(role: u32, owner: u64, note: &[u8]) {
     if !shared::is_available() {
         return;
     }
     if transaction::in_recovery() || transaction::is_read_only() {
         return drop_note();
     }
-    let pushed = NOTES.exclusive().push(transaction::database(), note, server::now());
+    let holder = Holder { database: transaction::database(), role, owner };
+    let pushed = NOTES.exclusive().push(holder, note, server::now());
     if pushed == Pushed::First {
         shared::request_work();
     }

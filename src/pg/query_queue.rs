@@ -1,7 +1,8 @@
 //! Notes of searches on their way to `rag.query_log`: plain data that lies in shared memory. Knows no Postgres; times are
 //! microseconds on any one clock.
 //!
-//! It is bounded, and nobody waits for a place: where none is free, a note is dropped and counted.
+//! It is bounded, and nobody waits for a place: where none is free, a note is dropped and counted. Nobody crowds the others
+//! out: see [`has_room`].
 
 /// Notes of all databases together.
 pub(crate) const PLACES: usize = 256;
@@ -11,16 +12,51 @@ pub(crate) const NOTE_BYTES: usize = 4000;
 /// After so long nobody comes for a note, as where its database is gone: it makes room for another one.
 const FORGOTTEN: i64 = 120_000_000;
 
+/// Whose a note is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Holder {
+    /// Never 0.
+    pub(crate) database: u32,
+    /// The role behind the owner: all users of a gateway have its.
+    pub(crate) role: u32,
+    /// Tells the owners of one role apart.
+    pub(crate) owner: u64,
+}
+
+impl Holder {
+    const NOBODY: Self = Self { database: 0, role: 0, owner: 0 };
+
+    /// How much two have in common: 0 nothing, 1 the database, 2 the role too, 3 all.
+    fn in_common(self, other: Self) -> usize {
+        let shared = [self.database == other.database, self.role == other.role, self.owner == other.owner];
+        shared.into_iter().take_while(|is_shared| *is_shared).count()
+    }
+}
+
+/// Whether somebody may have one more place, where so many are free, and their database, role and owner hold so many.
+///
+/// Each may hold as many as are left to others: a database as many as are free, a role in it as many as its database may
+/// still take, an owner as many as their role may. So one owner alone has a quarter of all places at most, one database half, and
+/// however many there are who write all the time, whoever holds nothing still finds a place.
+pub(crate) fn has_room(free: usize, held: [usize; 3]) -> bool {
+    let mut room = free;
+    held.into_iter().all(|held| {
+        let has_room = held < room;
+        room = room.saturating_sub(held);
+        has_room
+    })
+}
+
 #[derive(Clone, Copy)]
 struct Place {
-    /// 0 is an empty place.
-    database: u32,
+    /// Nobody's is an empty place.
+    holder: Holder,
     at: i64,
     length: usize,
     bytes: [u8; NOTE_BYTES],
 }
 
-const EMPTY_PLACE: Place = Place { database: 0, at: 0, length: 0, bytes: [0; NOTE_BYTES] };
+const EMPTY_PLACE: Place = Place { holder: Holder::NOBODY, at: 0, length: 0, bytes: [0; NOTE_BYTES] };
 
 /// Whether a note was taken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,18 +78,25 @@ pub(crate) struct QueryQueue {
 impl QueryQueue {
     pub(crate) const EMPTY: Self = Self { places: [EMPTY_PLACE; PLACES], dropped: 0 };
 
-    /// Takes in a note of a database; one that is too long, or finds no place, is dropped.
-    pub(crate) fn push(&mut self, database: u32, note: &[u8], now: i64) -> Pushed {
-        let is_first = !self.places.iter().any(|place| place.database == database);
-        let free = |place: &&mut Place| place.database == 0 || now.saturating_sub(place.at) > FORGOTTEN;
-        let found = self.places.iter_mut().find(free).filter(|_| note.len() <= NOTE_BYTES);
+    /// Takes in a note; one that is too long, or finds no place, is dropped.
+    pub(crate) fn push(&mut self, holder: Holder, note: &[u8], now: i64) -> Pushed {
+        let is_free =
+            |place: &Place| place.holder == Holder::NOBODY || now.saturating_sub(place.at) > FORGOTTEN;
+        let is_first = !self.places.iter().any(|place| place.holder.database == holder.database);
+        let free = self.places.iter().filter(|place| is_free(place)).count();
+        let held = [1, 2, 3].map(|common| {
+            let is_held = |place: &&Place| !is_free(place) && place.holder.in_common(holder) >= common;
+            self.places.iter().filter(is_held).count()
+        });
+        let may_have = note.len() <= NOTE_BYTES && has_room(free, held);
+        let found = self.places.iter_mut().find(|place| is_free(place)).filter(|_| may_have);
         let Some(place) = found else {
             self.drop_note();
             return Pushed::Dropped;
         };
-        let is_forgotten = place.database != 0;
+        let is_forgotten = place.holder != Holder::NOBODY;
         place.bytes[..note.len()].copy_from_slice(note);
-        (place.database, place.at, place.length) = (database, now, note.len());
+        (place.holder, place.at, place.length) = (holder, now, note.len());
         if is_forgotten {
             self.drop_note();
         }
@@ -69,12 +112,12 @@ impl QueryQueue {
     /// Takes out at most so many notes of a database, the oldest first.
     pub(crate) fn take(&mut self, database: u32, most: usize) -> Vec<Vec<u8>> {
         let mut of_database: Vec<&mut Place> =
-            self.places.iter_mut().filter(|place| place.database == database).collect();
+            self.places.iter_mut().filter(|place| place.holder.database == database).collect();
         of_database.sort_by_key(|place| place.at);
         let taken = of_database.into_iter().take(most);
         taken
             .map(|place| {
-                place.database = 0;
+                place.holder = Holder::NOBODY;
                 place.bytes[..place.length].to_vec()
             })
             .collect()

@@ -1,11 +1,11 @@
-//! Notes of searches for `rag.query_log`, where `rag_ext.query_log` is on.
+//! Notes of searches and answers for `rag.query_log`, where `rag_ext.query_log` is on.
 
-use super::{SearchOutcome, SearchRequest};
+use super::diagnostics::Stages;
 use crate::config;
 use crate::error::{Error, Result};
 use crate::pg::{principal, query_log, query_queue, server};
-use crate::storage::text_of_id;
-use rag_core::option::Choice;
+use crate::storage::{Id, text_of_id};
+use rag_core::hash::sha256;
 use serde_json::json;
 use std::time::Duration;
 
@@ -18,46 +18,47 @@ const MAX_OWNER_BYTES: usize = 1000;
 /// Hits whose chunks are kept.
 const MAX_CHUNKS: usize = 10;
 
-/// Leaves a note of a search that is done. What cannot be noted is counted, and disturbs no search.
-pub(crate) fn note(
-    collection: Option<&str>,
-    request: &SearchRequest<'_>,
-    outcome: &SearchOutcome,
-    time: Duration,
-) {
-    if !config::query_log() {
-        return;
-    }
-    match written(collection, request, outcome, time) {
-        Ok(note) => query_log::push(note.as_bytes()),
-        Err(_) => query_log::drop_note(),
+/// A call that is done.
+pub(crate) struct LoggedCall<'a> {
+    pub(crate) query: &'a str,
+    pub(crate) collection: Option<&'a str>,
+    /// That of the search, or [`ANSWER`].
+    pub(crate) mode: &'static str,
+    pub(crate) k: usize,
+    /// Chunks of the hits, or of the citations, best first.
+    pub(crate) chunks: Vec<Id>,
+    pub(crate) stages: &'a Stages,
+    pub(crate) time: Duration,
+}
+
+/// The mode of `rag_answer` and its other shapes.
+pub(crate) const ANSWER: &str = "answer";
+
+/// Leaves a note of a call. What cannot be noted is counted, and disturbs nobody.
+pub(crate) fn note(call: &LoggedCall<'_>) {
+    if config::query_log() && leave_note(call).is_err() {
+        query_log::drop_note();
     }
 }
 
-fn written(
-    collection: Option<&str>,
-    request: &SearchRequest<'_>,
-    outcome: &SearchOutcome,
-    time: Duration,
-) -> Result<String> {
+fn leave_note(call: &LoggedCall<'_>) -> Result<()> {
     let owner = principal::current_owner()?;
     if owner.len() > MAX_OWNER_BYTES {
         return Err(Error::limit(format!("an owner of {} bytes is not logged", owner.len())));
     }
-    let role = principal::existing_role(&owner)?;
-    let query: String = request.query.chars().take(MAX_QUERY_CHARS).collect();
-    let chunks: Vec<String> =
-        outcome.hits.iter().take(MAX_CHUNKS).map(|hit| text_of_id(hit.chunk.id)).collect();
+    let role = principal::existing_role(&owner)?.to_u32();
+    let query: String = call.query.chars().take(MAX_QUERY_CHARS).collect();
+    let chunks: Vec<String> = call.chunks.iter().take(MAX_CHUNKS).map(|chunk| text_of_id(*chunk)).collect();
     let mut note = json!({
-        "owner": owner, "owner_role": role.to_u32(), "at": server::now(), "query": query,
-        "collection": collection, "mode": request.mode.name(), "k": request.k, "hits": outcome.hits.len(),
-        "milliseconds": time.as_secs_f64() * 1000.0, "chunk_ids": chunks, "stages": outcome.stages.to_json(),
+        "owner": owner, "owner_role": role, "at": server::now(), "query": query,
+        "collection": call.collection, "mode": call.mode, "k": call.k, "hits": call.chunks.len(),
+        "milliseconds": call.time.as_secs_f64() * 1000.0, "chunk_ids": chunks, "stages": call.stages.to_json(),
     });
-    let text = note.to_string();
-    if text.len() <= query_queue::NOTE_BYTES {
-        return Ok(text);
+    if note.to_string().len() > query_queue::NOTE_BYTES {
+        // Reasons of many stages may be long: better a note without them than none.
+        note["stages"] = json!([]);
     }
-    // Reasons of many stages may be long: better a note without them than none.
-    note["stages"] = json!([]);
-    Ok(note.to_string())
+    let [a, b, c, d, e, f, g, h, ..] = sha256(owner.as_bytes());
+    query_log::push(role, u64::from_be_bytes([a, b, c, d, e, f, g, h]), note.to_string().as_bytes());
+    Ok(())
 }
