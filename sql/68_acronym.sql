@@ -44,6 +44,8 @@ ALTER TABLE rag.acronym ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY acronym_read ON rag.acronym FOR SELECT USING (rag.sees_collection(collection_id));
 ALTER TABLE rag.mined_acronym ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY mined_acronym_read ON rag.mined_acronym FOR SELECT USING (rag.sees_part(domain_id, document_id));
+-- A row does not say which chunk defines it: where a policy may hide some, it is nobody's.
+CREATE POLICY mined_acronym_whole ON rag.mined_acronym AS RESTRICTIVE FOR SELECT USING (rag.sees_whole(domain_id));
 
 CREATE FUNCTION rag_set_acronym(collection text, short_form text, long_form text) RETURNS void
     AS 'MODULE_PATHNAME', 'rag_set_acronym_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;

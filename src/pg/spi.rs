@@ -134,6 +134,13 @@ fn plan_once(sql: &str, args: &[Arg], options: i32) -> Result<pg_sys::SPIPlanPtr
     if plan.is_null() { Err(Error::internal("statement cannot be prepared")) } else { Ok(plan) }
 }
 
+/// What SPI takes for arguments: their values, and which of them are null.
+fn values_of(args: &[Arg]) -> (Vec<pg_sys::Datum>, Vec<std::ffi::c_char>) {
+    let value = |arg: &Arg| arg.datum.unwrap_or(pg_sys::Datum::from(0usize));
+    let null = |arg: &Arg| if arg.datum.is_some() { b' ' } else { b'n' } as std::ffi::c_char;
+    (args.iter().map(value).collect(), args.iter().map(null).collect())
+}
+
 struct Mode {
     read_only: bool,
     keep_plan: bool,
@@ -155,10 +162,7 @@ fn run_plan<R>(
     } else {
         plan_once(sql, &args, 0)?
     };
-    let mut values: Vec<pg_sys::Datum> =
-        args.iter().map(|a| a.datum.unwrap_or(pg_sys::Datum::from(0usize))).collect();
-    let nulls: Vec<std::ffi::c_char> =
-        args.iter().map(|a| if a.datum.is_some() { b' ' } else { b'n' } as std::ffi::c_char).collect();
+    let (mut values, nulls) = values_of(&args);
     // SAFETY: the plan was prepared for exactly these argument types; values and nulls are as long as they are.
     // The result table lives until SPI_finish, which runs after the loop.
     unsafe {
@@ -197,6 +201,40 @@ pub(crate) fn read_snapshot_once<R>(
     each: impl FnMut(&Row) -> Result<R>,
 ) -> Result<Vec<R>> {
     run_plan(sql, args, Mode { read_only: true, keep_plan: false }, each)
+}
+
+/// Rows of one part of what is read in parts.
+const PART: std::ffi::c_long = 100;
+
+/// Reads under the active snapshot, a part after the other: `each` ends it by an error before more than that is held. For
+/// statements whose result may be of any size.
+pub(crate) fn read_snapshot_in_parts(
+    sql: &str,
+    args: Vec<Arg>,
+    mut each: impl FnMut(&Row) -> Result<()>,
+) -> Result<()> {
+    let _connection = Connection::open()?;
+    let plan = plan_once(sql, &args, 0)?;
+    let (mut values, nulls) = values_of(&args);
+    // SAFETY: the plan was prepared for exactly these argument types; values and nulls are as long as they are. Rows live
+    // until their part is freed. An error of the server closes the cursor with the (sub)transaction.
+    unsafe {
+        let cursor =
+            pg_sys::SPI_cursor_open(std::ptr::null(), plan, values.as_mut_ptr(), nulls.as_ptr(), true);
+        let outcome = loop {
+            pg_sys::SPI_cursor_fetch(cursor, true, PART);
+            let (table, count) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
+            let mut rows = (0..count)
+                .map(|i| Row { tuple: *(*table).vals.add(i), descriptor: (*table).tupdesc });
+            let outcome = rows.try_for_each(|row| each(&row));
+            pg_sys::SPI_freetuptable(table);
+            if count == 0 || outcome.is_err() {
+                break outcome;
+            }
+        };
+        pg_sys::SPI_cursor_close(cursor);
+        outcome
+    }
 }
 
 /// Reads, or locks, what is there now: what others have committed since the active snapshot, and what the transaction has

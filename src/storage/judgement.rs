@@ -12,6 +12,9 @@ pub(crate) const MAX_QUERIES: usize = 10_000;
 /// Most judgements of one evaluation.
 pub(crate) const MAX_JUDGEMENTS: usize = 1_000_000;
 
+/// Most bytes of the texts of one table: ids and queries, or ids and what is judged.
+pub(crate) const MAX_BYTES: usize = 128 * 1024 * 1024;
+
 /// A query of the caller's table.
 pub(crate) struct JudgedQuery {
     pub(crate) id: String,
@@ -53,15 +56,19 @@ impl Kind {
 /// The queries, in the order of their ids: `id` of any type that has an order, `query` a text.
 ///
 /// 42501: the caller may not read them. 42809: no table or view. 22023: a column is missing or of another type, an id stands
-/// twice. 22004: a value is NULL. 54000: more than [`MAX_QUERIES`].
+/// twice. 22004: a value is NULL. 54000: more than [`MAX_QUERIES`], or than [`MAX_BYTES`].
 pub(crate) fn queries(table: Oid) -> Result<Vec<JudgedQuery>> {
     let table = Table::open(table, "queries", &[("id", Kind::Any), ("query", Kind::Text)])?;
     let sql = format!(
         "SELECT t.\"id\"::pg_catalog.text, t.\"query\"::pg_catalog.text FROM {} AS t ORDER BY t.\"id\" LIMIT $1",
         table.full_name()
     );
-    let rows = table.read(&sql, MAX_QUERIES, |row| {
-        Ok(JudgedQuery { id: table.value(row, 1, "id")?, text: table.value(row, 2, "query")? })
+    let mut rows = Vec::new();
+    table.read(&sql, MAX_QUERIES, |row| {
+        let query = JudgedQuery { id: table.value(row, 1, "id")?, text: table.value(row, 2, "query")? };
+        let bytes = query.id.len() + query.text.len();
+        rows.push(query);
+        Ok(bytes)
     })?;
     let mut seen = HashSet::new();
     match rows.iter().find(|row| !seen.insert(&row.id)) {
@@ -80,21 +87,22 @@ pub(crate) fn judgements(table: Oid) -> Result<Judgements> {
          FROM {} AS t LIMIT $1",
         table.full_name()
     );
-    let rows = table.read(&sql, MAX_JUDGEMENTS, |row| {
+    let mut judgements = Judgements::new();
+    table.read(&sql, MAX_JUDGEMENTS, |row| {
         let grade: i64 = table.value(row, 3, "relevance")?;
         let grade = i32::try_from(grade).map_err(|_| {
             Error::invalid(format!("relevance of {} is {grade}, beyond an integer", table.full_name()))
         })?;
-        Ok((table.value::<String>(row, 1, "query_id")?, table.value::<String>(row, 2, "document")?, grade))
-    })?;
-    let mut judgements = Judgements::new();
-    for (query, document, grade) in rows {
+        let query: String = table.value(row, 1, "query_id")?;
+        let document: String = table.value(row, 2, "document")?;
+        let bytes = query.len() + document.len();
         let of_query = judgements.entry(query.clone()).or_default();
         if of_query.insert(document.clone(), grade).is_some() {
             let (document, query) = (excerpt(&document), excerpt(&query));
             return Err(table.twice(&format!("document \"{document}\" of query \"{query}\"")));
         }
-    }
+        Ok(bytes)
+    })?;
     Ok(judgements)
 }
 
@@ -144,14 +152,22 @@ impl Table {
         &self.relation.full_name
     }
 
-    /// Runs a statement that ends with `LIMIT $1`. 54000: more than `most` rows.
-    fn read<R>(&self, sql: &str, most: usize, each: impl FnMut(&spi::Row) -> Result<R>) -> Result<Vec<R>> {
-        let rows = spi::read_snapshot_once(sql, vec![(most as i64 + 1).into()], each)?;
-        if rows.len() > most {
-            return Err(Error::limit(format!("{} has more than {most} rows", self.full_name()))
-                .hint("A view can take a sample of them."));
-        }
-        Ok(rows)
+    /// Runs a statement that ends with `LIMIT $1`; `each` takes a row in, and tells of how many bytes. 54000: more than `most`
+    /// rows, or than [`MAX_BYTES`].
+    fn read(&self, sql: &str, most: usize, mut each: impl FnMut(&spi::Row) -> Result<usize>) -> Result<()> {
+        let beyond = |limit: String| {
+            Err(Error::limit(format!("{} has more than {limit}", self.full_name()))
+                .hint("A view can take a sample of it."))
+        };
+        let (mut rows, mut bytes) = (0, 0);
+        spi::read_snapshot_in_parts(sql, vec![(most as i64 + 1).into()], |row| {
+            rows += 1;
+            if rows > most {
+                return beyond(format!("{most} rows"));
+            }
+            bytes += each(row)?;
+            if bytes > MAX_BYTES { beyond(format!("{MAX_BYTES} bytes of text")) } else { Ok(()) }
+        })
     }
 
     fn value<T: pgrx::FromDatum>(&self, row: &spi::Row, number: i32, column: &str) -> Result<T> {

@@ -180,6 +180,10 @@ fn what_policies_hide_defines_nothing() {
              using_expression => $$current_user <> '{bob}' OR content NOT LIKE '%void%'$$)"
     ));
     assert!(found(&mut reader, "SLA", "keyword", "{}").is_empty());
+    for mut session in [reader, owner] {
+        assert_eq!(session.count("SELECT count(*) FROM rag.mined_acronym"), 0);
+    }
+    (owner, reader) = (database.connect(&ann), database.connect(&bob));
     // Given ones stand in no document.
     owner.run("SELECT rag_set_acronym('default', 'SLA', 'service level agreement')");
     assert_eq!(found(&mut reader, "SLA", "keyword", "{}"), ["open"]);
