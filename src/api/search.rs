@@ -68,11 +68,10 @@ fn rag_search(
         let context = ContextOptions::read(&mut reader)?;
         reader.finish()?;
         let scope = Scope::resolve(collection)?;
-        let children = context.children(k);
-        let request = SearchRequest { query, k: children, mode, filter: filter.as_ref(), options: &options };
         let since = Instant::now();
-        let mut found = search(&scope, &request)?;
-        found.hits = context.widen(&scope, found.hits, k, &mut found.stages)?;
+        let found = context.found(&scope, k, |k| {
+            search(&scope, &SearchRequest { query, k, mode, filter: filter.as_ref(), options: &options })
+        })?;
         log::note(&LoggedCall {
             query,
             collection,

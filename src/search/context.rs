@@ -1,8 +1,7 @@
 //! Small to big: chunks are found, and what stands around them is returned.
 
-use super::SearchHit;
+use super::{MOST_CANDIDATES, SearchHit, SearchOutcome};
 use super::diagnostics::Stages;
-use super::options::MAX_K;
 use super::scope::Scope;
 use crate::error::Result;
 use crate::storage::Id;
@@ -22,7 +21,8 @@ choices! {
     }
 }
 
-/// Chunks that are found for each parent that is wanted: several may have the same one.
+/// Chunks that are found for each parent that is wanted, and by how much more each time that these are too few: several
+/// may have the same one.
 const CHILDREN: usize = 4;
 
 /// How much around chunks is returned.
@@ -45,25 +45,41 @@ impl ContextOptions {
         })
     }
 
-    /// How many chunks to find for `k` rows.
-    pub(crate) fn children(&self, k: usize) -> usize {
-        match self.context {
+    /// `k` rows of what `search` finds, which is told for how many chunks to look. Where these have fewer parents, it looks
+    /// for more, as long as there are any, and the budget of tokens has room.
+    pub(crate) fn found(
+        &self,
+        scope: &Scope,
+        k: usize,
+        search: impl Fn(usize) -> Result<SearchOutcome>,
+    ) -> Result<SearchOutcome> {
+        let mut children = match self.context {
             Context::Chunk => k,
-            Context::Section | Context::Window => (k * CHILDREN).min(MAX_K as usize),
+            Context::Section | Context::Window => k * CHILDREN,
+        };
+        loop {
+            let mut found = search(children)?;
+            let is_all = found.hits.len() < children || children >= MOST_CANDIDATES;
+            let (parents, is_full) = self.widen(scope, found.hits, k, &mut found.stages)?;
+            found.hits = parents;
+            if is_all || is_full || found.hits.len() >= k {
+                return Ok(found);
+            }
+            children = (children * CHILDREN).min(MOST_CANDIDATES);
         }
     }
 
     /// Puts parents in the place of chunks, each once, in the order of their best chunks: at most `k`, and as many as the
-    /// budget of tokens has room for. A chunk that stands within a parent before it adds none.
-    pub(crate) fn widen(
+    /// budget of tokens has room for. A chunk that stands within a parent before it adds none. True: there is no room for more.
+    fn widen(
         &self,
         scope: &Scope,
         hits: Vec<SearchHit>,
         k: usize,
         stages: &mut Stages,
-    ) -> Result<Vec<SearchHit>> {
+    ) -> Result<(Vec<SearchHit>, bool)> {
         let around = match self.context {
-            Context::Chunk if self.tokens.is_none() => return Ok(hits),
+            Context::Chunk if self.tokens.is_none() => return Ok((hits, true)),
             Context::Chunk => Around::Neighbours(0),
             // A neighbour that an added policy hides would be in it.
             _ if scope.may_hide_rows() => Around::Neighbours(0),
@@ -75,7 +91,7 @@ impl ContextOptions {
         let ids: Vec<Id> = hits.iter().map(|hit| hit.chunk.id).collect();
         let mut surroundings = chunk::surroundings(&scope.ids(), &ids, around)?;
         let mut parents: Vec<SearchHit> = Vec::with_capacity(k.min(found));
-        let mut tokens = 0;
+        let (mut tokens, mut is_full) = (0, false);
         for mut hit in hits {
             let contains = |parent: &SearchHit| {
                 let (whole, part) = (&parent.chunk, &hit.chunk);
@@ -93,6 +109,7 @@ impl ContextOptions {
             };
             tokens += more;
             if self.tokens.is_some_and(|most| tokens > most) && !parents.is_empty() {
+                is_full = true;
                 break;
             }
             let chunk = &mut hit.chunk;
@@ -101,6 +118,6 @@ impl ContextOptions {
             parents.push(hit);
         }
         stages.done_as(watch, found, parents.len(), self.context.name());
-        Ok(parents)
+        Ok((parents, is_full))
     }
 }

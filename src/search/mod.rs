@@ -149,8 +149,8 @@ fn candidates(
     allowed: Option<&Allowed>,
     stages: &mut Stages,
 ) -> Result<Vec<SearchHit>> {
-    let wanted = request.options.candidates.max(request.k);
-    for (wanted, is_last) in [(wanted, false), (wanted * REFILL, true)] {
+    let mut wanted = request.options.candidates.max(request.k);
+    loop {
         let mut round = stages.round();
         let rank = |query: &RunQuery, stages: &mut Stages| {
             self::rank(scope, request, query, wanted, allowed, stages)
@@ -171,13 +171,13 @@ fn candidates(
         }
         let is_all = ranked.keyword.len() < wanted && ranked.vector.len() < wanted;
         let sieve = show(scope, request, ranked, &mut round)?;
-        if is_last || is_all || !sieve.is_short(request.k) {
+        if is_all || wanted >= MOST_CANDIDATES || !sieve.is_short(request.k) {
             let hits = sieve.finish(request.k, &mut round);
             stages.extend(round);
             return Ok(hits);
         }
+        wanted = (wanted * REFILL).min(MOST_CANDIDATES);
     }
-    Ok(Vec::new())
 }
 
 /// Whether a query has content in one of these languages; if not, a stage says so, and a notice.
@@ -194,8 +194,11 @@ pub(crate) fn has_content<'a>(
     has_content
 }
 
-/// How many times as many hits are taken from a retriever to make up for near-duplicates.
+/// How many times as many hits are taken from a retriever, again and again, to make up for near-duplicates.
 const REFILL: usize = 4;
+
+/// Most hits that are taken from a retriever.
+pub(crate) const MOST_CANDIDATES: usize = 10_000;
 
 /// The short way: the retriever's own order is the result, and showing the hits is also the check that they live.
 fn keyword_only(
@@ -209,8 +212,9 @@ fn keyword_only(
     let words = query.keyword.as_deref().unwrap_or(request.query);
     let mut retriever = KeywordRetriever::open(scope, words, allowed)?.with(&query.more, &query.corrections);
     let (mut sieve, mut found) = first_keyword_hits(scope, request, &mut retriever, request.k)?;
-    if found == request.k && sieve.is_short(request.k) {
-        let wanted = request.options.candidates.max(request.k) * REFILL;
+    let mut wanted = request.k;
+    while found == wanted && wanted < MOST_CANDIDATES && sieve.is_short(request.k) {
+        wanted = (request.options.candidates.max(wanted) * REFILL).min(MOST_CANDIDATES);
         (sieve, found) = first_keyword_hits(scope, request, &mut retriever, wanted)?;
     }
     retrieved(&mut stages, watch, &retriever, found);

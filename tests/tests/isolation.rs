@@ -4,6 +4,8 @@
 
 #[path = "isolation/added_policies.rs"]
 mod added_policies;
+#[path = "isolation/beside_many.rs"]
+mod beside_many;
 #[path = "isolation/enabling.rs"]
 mod enabling;
 #[path = "isolation/estimates.rs"]

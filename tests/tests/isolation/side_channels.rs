@@ -9,7 +9,7 @@ use rag_tests::{Database, Random, Session, literal};
 use std::fmt::Write;
 
 /// Tables that ordinary roles may read.
-const TABLES: [&str; 18] = [
+const TABLES: [&str; 20] = [
     "document",
     "chunk",
     "section",
@@ -28,6 +28,8 @@ const TABLES: [&str; 18] = [
     "entity_mention",
     "entity_relation",
     "document_link",
+    "feedback",
+    "query_log",
 ];
 
 /// Ways of reading a table that a caller may ask the planner for.
@@ -58,8 +60,12 @@ impl<'a> Worlds<'a> {
              SELECT 'Title ' || n, 'uri ' || n, '# Head ' || n || E'\\n\\nText: log_level needs log_file, see FC-001-23' || n, '{\"key\": 1}' FROM generate_series(1, 5) n",
         );
         session.settle();
+        session.run("SELECT rag_feedback('which head', id, 1) FROM rag.chunk");
         own_something(&mut original.connect(&bob), "bob");
         drop(session);
+        for (role, count) in [(&ann, 3), (&bob, 1)] {
+            original.admin().run(&logged(role, count));
+        }
         let [few, many] = ["few", "many"].map(|name| format!("{}_{name}", original.name()));
         let mut admin = original.cluster().connect("postgres", "postgres");
         for copy in [&few, &many] {
@@ -81,6 +87,8 @@ impl<'a> Worlds<'a> {
         worlds.among(&carol).run(&format!("SELECT rag_accept('role:{bob}', 'plans')"));
         session.settle();
         session.run("DELETE FROM rag.document WHERE uri = 'secret 1'");
+        session.run("SELECT rag_feedback('which merger', id, -1) FROM rag.chunk");
+        worlds.among("postgres").run(&logged(&bob, HIDDEN));
         worlds.alone("postgres").run("VACUUM ANALYZE");
         worlds.among("postgres").run("VACUUM ANALYZE");
         worlds
@@ -104,6 +112,15 @@ impl Drop for Worlds<'_> {
             admin.try_run(&format!("DROP DATABASE {copy} WITH (FORCE)")).ok();
         }
     }
+}
+
+/// Writes calls of a role to the log, as workers do.
+fn logged(role: &str, count: usize) -> String {
+    format!(
+        "INSERT INTO rag.query_log (owner, owner_role, searched_at, query, mode, k, hits, milliseconds, chunk_ids, stages)
+         SELECT 'role:{role}', '{role}'::regrole, '2026-01-01', 'a query of {role}, ' || n, 'keyword', 10, 0, 1, '{{}}', '[]'
+         FROM generate_series(1, {count}) n"
+    )
 }
 
 /// Documents that ann does not see.
@@ -205,7 +222,7 @@ fn statements(guess: &Guess) -> Vec<String> {
         format!("SELECT count(*) FROM rag.{table} t JOIN (VALUES (1)) v (n) ON {condition}"),
     ];
     // Not of a collection: what its foreign keys go over, Postgres counts as it does for any table.
-    if matches!(*table, "document" | "metadata_rule" | "accepted_collection") {
+    if matches!(*table, "document" | "metadata_rule" | "accepted_collection" | "feedback" | "query_log") {
         statements.push(format!("DELETE FROM rag.{table} WHERE {condition}"));
     }
     if *table == "document" {

@@ -154,3 +154,67 @@ fn parents_are_returned_once_and_are_what_the_document_says() {
     assert_eq!(rows(&mut ann, &search("section", ", \"context_tokens\": 10000")), 2);
     assert_eq!(stage(&mut ann, &search("section", ""), "context")["method"], "section");
 }
+
+/// Three hundred copies come before what differs, in each mode; so do sections of many chunks.
+#[test]
+fn what_comes_behind_many_near_duplicates_makes_up_k() {
+    let database = Database::new("refill");
+    let mut ann = database.user("ann");
+    ann.run(&format!(
+        "INSERT INTO rag.document (uri, content)
+         SELECT 'copy' || n, CASE n % 2 WHEN 0 THEN '{BOILER}' ELSE replace('{BOILER}', 'the brass', 'any brass') END FROM generate_series(1, 300) n;
+         INSERT INTO rag.document (uri, content)
+         SELECT 'other' || n, 'Number ' || n || ': ' || w || ' is stored far away from any boiler, together with ' || n * 17 || ' other things.'
+         FROM unnest(ARRAY['wool', 'flour', 'paint', 'paper', 'glass', 'sugar', 'cork', 'timber', 'leather', 'chalk', 'honey', 'linen']) WITH ORDINALITY t (w, n)"
+    ));
+    ann.settle();
+    let query = "Drain the boiler before the first frost, close the valve behind the pump";
+    for mode in ["keyword", "vector", "hybrid"] {
+        for candidates in [5, 100] {
+            let search = |k: usize| {
+                format!("SELECT uri FROM rag_search('{query}', k => {k}, mode => '{mode}', options => '{{\"candidates\": {candidates}}}')")
+            };
+            // One copy and all the others; then copies, where nothing else makes up the number.
+            for k in [1, 5, 13] {
+                let found = ann.column(&search(k));
+                let copies = found.iter().filter(|uri| uri.starts_with("copy")).count();
+                assert_eq!((found.len(), copies), (k, 1), "{mode}, {candidates}: {found:?}");
+            }
+            for k in [20, 400] {
+                let found = ann.column(&search(k));
+                let others = found.iter().filter(|uri| uri.starts_with("other")).count();
+                assert_eq!((found.len(), others), (k.min(312), 12), "{mode}, {candidates}: {found:?}");
+            }
+        }
+    }
+    let answer = ann.json(&format!(
+        "SELECT rag_answer('{query}?', options => '{{\"k\": 13, \"min_support\": 0, \"generate\": false}}')"
+    ));
+    let context = answer["diagnostics"].as_array().unwrap().iter().find(|stage| stage["stage"] == "context").unwrap();
+    assert_eq!(context["out"], 13, "{answer:#}");
+}
+
+#[test]
+fn sections_of_many_chunks_leave_room_for_the_next_ones() {
+    let database = Database::new("refill_sections");
+    let mut ann = database.user("ann");
+    ann.run("SELECT rag_create_collection('cut', options => '{\"chunking\": {\"size\": 32, \"overlap\": 0}}')");
+    let long: String = (0..120).map(|n| format!("The boiler of berth {n} is fired with coal number {}, and the boiler steams. ", n * 13)).collect();
+    ann.run(&format!(
+        "INSERT INTO rag.document (collection, uri, content) VALUES ('cut', 'long', '# Boilers\n\n{long}');
+         INSERT INTO rag.document (collection, uri, content)
+         SELECT 'cut', 'short' || n, 'Store ' || n || ' of wood number ' || n * 7 || ' is far from a boiler.' FROM generate_series(1, 6) n"
+    ));
+    ann.settle();
+    for mode in ["keyword", "vector", "hybrid"] {
+        let search = format!(
+            "SELECT uri FROM rag_search('boiler', 'cut', k => 5, mode => '{mode}', options => '{{\"context\": \"section\"}}')"
+        );
+        let found = ann.column(&search);
+        assert_eq!(found.len(), 5, "{mode}: {found:?}");
+        let mut distinct = found.clone();
+        distinct.sort();
+        distinct.dedup();
+        assert_eq!(distinct.len(), 5, "{mode}: {found:?}");
+    }
+}
