@@ -13,6 +13,8 @@ mod check;
 mod deed;
 #[path = "oracle/step.rs"]
 mod step;
+#[path = "oracle/told.rs"]
+mod told;
 #[path = "oracle/world.rs"]
 mod world;
 
@@ -32,6 +34,9 @@ const ALONE_EVERY: u64 = 8;
 
 /// Searches by each caller, each time that a world is looked at.
 const SEARCHES: usize = 4;
+
+/// What each caller says of chunks, each time that a world is looked at.
+const WORDS_SAID: usize = 3;
 
 /// Runs of a world by which its steps are made fewer.
 const SHRINKING_RUNS: usize = 60;
@@ -116,15 +121,27 @@ impl<'a> Run<'a> {
             let (world, mut random) = (self.world.clone(), self.random.clone());
             let session = self.session(*caller);
             let who = format!("{} {:?}", world.roles[caller.role].name, caller.user);
-            let told = |verdict: Verdict| verdict.map_err(|wrong| format!("{who}: {wrong}"));
+            let of_whom = |wrong: String| format!("{who}: {wrong}");
+            let told = |verdict: Verdict| verdict.map_err(of_whom);
             let viewer = Viewer { world: &world, labels: &labels, caller: *caller };
             told(check::tables(session, viewer))?;
+            told(told::tables(session, viewer))?;
             for _ in 0..SEARCHES {
                 told(check::search(session, viewer, &mut random))?;
             }
             told(check::wait(session, viewer, &mut random))?;
             told(check::status(session, viewer))?;
             told(check::as_another(session, viewer, &mut random))?;
+            told(told::boosted(session, viewer, &mut random))?;
+            told(told::explained(session, viewer, &mut random))?;
+            told(told::evaluated(session, viewer, &mut random))?;
+            told(told::related(session, viewer, &mut random))?;
+            told(told::expanded(session, viewer, &mut random))?;
+            let mut said = Vec::new();
+            for _ in 0..WORDS_SAID {
+                said.extend(told::say(session, viewer, &mut random).map_err(of_whom)?);
+            }
+            said.into_iter().for_each(|said| self.world.hear(said));
             self.random = random;
         }
         let asked = *self.random.pick(&callers);
@@ -218,7 +235,7 @@ fn everybody_is_shown_what_a_model_of_the_rights_says() {
     let worlds = std::env::var("RAG_TEST_WORLDS").map_or(WORLDS, |text| text.parse().unwrap());
     let database = Database::new("oracle");
     database.admin().run(&format!(
-        "SELECT rag_enable('public'); ALTER DATABASE {} SET log_min_messages = fatal",
+        "SELECT rag_enable('public'); ALTER DATABASE {0} SET log_min_messages = fatal; ALTER DATABASE {0} SET rag_ext.query_log = on",
         database.name()
     ));
     let begun = Instant::now();

@@ -1,6 +1,7 @@
 //! What a caller is shown, held against what the model says.
 
 use super::step::{KINDS, WORDS};
+use super::told;
 use super::world::{Caller, Meaning, World};
 use rag_tests::{Database, Random, Session, literal};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,6 +13,8 @@ pub(crate) type Verdict = Result<(), String>;
 pub(crate) struct Labels {
     documents: HashMap<String, usize>,
     chunks: Vec<String>,
+    /// Id, id and label of the document, of chunks of collections that are there.
+    pub(crate) live_chunks: Vec<(String, String, usize)>,
     domains: HashMap<String, String>,
 }
 
@@ -30,15 +33,29 @@ impl Labels {
         ));
         let domains: HashMap<String, String> =
             domains.into_iter().filter_map(|row| Some((row[0].clone()?, row[1].clone()?))).collect();
-        Self { documents: documents.collect(), chunks: admin.column("SELECT id FROM rag.chunk"), domains }
+        let documents: HashMap<String, usize> = documents.collect();
+        let live = admin.rows(
+            "SELECT c.id, c.document_id FROM rag.chunk c JOIN rag.domain d ON d.id = c.domain_id WHERE d.collection_id IS NOT NULL ORDER BY 1",
+        );
+        let live_chunks = live.into_iter().filter_map(|row| match &row[..] {
+            [Some(chunk), Some(document)] => Some((chunk.clone(), document.clone(), *documents.get(document)?)),
+            _ => None,
+        });
+        let live_chunks = live_chunks.collect();
+        Self { documents, chunks: admin.column("SELECT id FROM rag.chunk"), live_chunks, domains }
     }
 
-    fn label(&self, id: &str) -> Result<usize, String> {
+    /// Whether a chunk is still there.
+    pub(crate) fn is_live(&self, chunk: &str) -> bool {
+        self.live_chunks.iter().any(|(live, ..)| live == chunk)
+    }
+
+    pub(crate) fn label(&self, id: &str) -> Result<usize, String> {
         self.documents.get(id).copied().ok_or_else(|| format!("document {id} is of no such world"))
     }
 }
 
-fn same<T: Ord + std::fmt::Debug>(what: &str, seen: &BTreeSet<T>, expected: &BTreeSet<T>) -> Verdict {
+pub(crate) fn same<T: Ord + std::fmt::Debug>(what: &str, seen: &BTreeSet<T>, expected: &BTreeSet<T>) -> Verdict {
     if seen == expected {
         return Ok(());
     }
@@ -61,6 +78,23 @@ impl Viewer<'_> {
         let (owner, bare) = name.rsplit_once('/').map_or((None, name), |(owner, bare)| (Some(owner), bare));
         self.world.meaning(self.caller, owner, bare)
     }
+
+    /// Which collection a search means, all of theirs without a name, or nothing; or how it is refused.
+    pub(crate) fn collection(self, named: Option<&str>) -> Result<Option<Option<usize>>, &'static str> {
+        let Some(named) = named else { return Ok(Some(None)) };
+        match self.meaning(named) {
+            Meaning::Collection(at) => Ok(Some(Some(at))),
+            Meaning::NoDefault => Ok(None),
+            Meaning::Nothing => Err("42704"),
+            Meaning::Ambiguous => Err("22023"),
+        }
+    }
+
+    /// Documents that a search may find; or how it is refused.
+    pub(crate) fn scope(self, named: Option<&str>) -> Result<BTreeSet<usize>, &'static str> {
+        let meant = self.collection(named)?;
+        Ok(meant.map(|collection| self.world.searched(self.caller, collection)).unwrap_or_default())
+    }
 }
 
 /// A session that acts for a caller.
@@ -73,7 +107,7 @@ pub(crate) fn connect(database: &Database<'_>, world: &World, caller: Caller) ->
 }
 
 /// Tables whose rows are about documents, and the column that says which.
-const TABLES: [(&str, &str); 10] = [
+const TABLES: [(&str, &str); 13] = [
     ("document", "id"),
     ("job", "document_id"),
     ("job_status", "document_id"),
@@ -84,6 +118,9 @@ const TABLES: [(&str, &str); 10] = [
     ("entity_relation", "document_id"),
     ("document_link", "document_id"),
     ("attached_row", "document_id"),
+    ("mined_acronym", "document_id"),
+    ("graph_relation", "document_id"),
+    ("graph_link", "document_id"),
 ];
 
 /// Everything that one caller may read without a search.
@@ -137,9 +174,11 @@ pub(crate) fn tables(session: &mut Session, viewer: Viewer<'_>) -> Verdict {
         let shown: BTreeSet<usize> =
             take(table).iter().map(|id| labels.label(id)).collect::<Result<_, _>>()?;
         let expected = match *table {
-            "rag_vectors" | "entity_mention" | "entity_relation" | "document_link" => {
-                world.shown_in(caller, "chunk")
-            }
+            "rag_vectors" | "entity_mention" | "entity_relation" | "document_link" | "graph_relation"
+            | "graph_link" => world.shown_in(caller, "chunk"),
+            // Which chunk defines one is not said, so where some may be hidden from somebody it is nobody's.
+            "mined_acronym" if !world.policies.is_empty() => BTreeSet::new(),
+            "mined_acronym" => world.shown_in(caller, "document"),
             "attached_row" => world.shown_in(caller, table).into_iter().filter(is_attached).collect(),
             // With names, which only who may know the collection is told.
             "job_status" => {
@@ -245,6 +284,7 @@ pub(crate) fn as_another(session: &mut Session, viewer: Viewer<'_>, random: &mut
     session.run(&format!("SET ROLE {name}"));
     let other = Viewer { caller: other, ..viewer };
     let seen = tables(session, other)
+        .and_then(|()| told::tables(session, other))
         .and_then(|()| search(session, other, random))
         .and_then(|()| status(session, other));
     session.run("RESET ROLE");
@@ -280,7 +320,7 @@ fn filter(random: &mut Random, world: &World) -> (String, impl Fn(usize) -> bool
 
 /// A search at random: who finds what, in which order, and how many.
 pub(crate) fn search(session: &mut Session, viewer: Viewer<'_>, random: &mut Random) -> Verdict {
-    let Viewer { world, labels, caller } = viewer;
+    let Viewer { world, labels, .. } = viewer;
     let named = name(random, world);
     let mode = *random.pick(&["keyword", "vector", "hybrid"]);
     let words: Vec<&str> = (0..1 + random.below(2)).map(|_| *random.pick(&WORDS)).collect();
@@ -292,15 +332,7 @@ pub(crate) fn search(session: &mut Session, viewer: Viewer<'_>, random: &mut Ran
             words.join(" ")
         )
     };
-    let scope = match &named {
-        None => Ok(world.searched(caller, None)),
-        Some(name) => match viewer.meaning(name) {
-            Meaning::Collection(at) => Ok(world.searched(caller, Some(at))),
-            Meaning::NoDefault => Ok(BTreeSet::new()),
-            Meaning::Nothing => Err("42704"),
-            Meaning::Ambiguous => Err("22023"),
-        },
-    };
+    let scope = viewer.scope(named.as_deref());
     let wrong = |what: String| format!("{}: {what}", call(1000));
     let (scope, all) = match (scope, session.try_rows(&call(1000))) {
         (Ok(scope), Ok(rows)) => (scope, rows),
@@ -342,7 +374,7 @@ pub(crate) fn search(session: &mut Session, viewer: Viewer<'_>, random: &mut Ran
 }
 
 /// Nothing, a bare name, or one with its owner, which the caller may know or not.
-fn name(random: &mut Random, world: &World) -> Option<String> {
+pub(crate) fn name(random: &mut Random, world: &World) -> Option<String> {
     match random.below(3) {
         0 => None,
         1 => Some((*random.pick(&["default", "plans", "wiki"])).to_owned()),

@@ -1,6 +1,6 @@
 //! What somebody does in a world that may be refused, and what comes of it by the model.
 
-use super::step::{Action, KINDS, NAMES, Outcome, collections, picked, policy_name, text};
+use super::step::{ACRONYM, Action, KINDS, NAMES, Outcome, collections, picked, policy_name, text};
 use super::world::{Caller, Document, Grant, Meaning, PUBLIC, Principal, Table, World};
 use rag_tests::literal;
 
@@ -188,6 +188,26 @@ pub(super) fn accept(world: &mut World, who: Caller, number: usize) -> Vec<Actio
     vec![Action { by: Some(who), sql, outcome }]
 }
 
+pub(super) fn give_acronym(world: &mut World, who: Caller, number: usize) -> Vec<Action> {
+    let Some(at) = picked(&collections(world, false), number).copied() else { return vec![] };
+    let collection = world.collections[at].clone();
+    if !world.is_current(&collection.owner) {
+        return vec![];
+    }
+    let outcome = match () {
+        () if world.owner(who).is_none() => Outcome::Refused("42501"),
+        () if world.owns(who, at) => {
+            world.acronyms.insert(at);
+            Outcome::Done(1)
+        }
+        () if world.can_name(who, at) => Outcome::Refused("42501"),
+        () => Outcome::Refused("42704"),
+    };
+    let name = literal(&collection.full_name());
+    let sql = format!("SELECT rag_set_acronym({name}, '{ACRONYM}', 'ordinary box of xylem')");
+    vec![Action { by: Some(who), sql, outcome }]
+}
+
 /// A role gets another name, and what was its under the old one follows when the administrator says so.
 pub(super) fn rename(world: &mut World, role: usize) -> Vec<Action> {
     if world.roles[role].is_gateway {
@@ -199,7 +219,8 @@ pub(super) fn rename(world: &mut World, role: usize) -> Vec<Action> {
     let stored = (world.collections.iter_mut().map(|c| &mut c.owner))
         .chain(world.domains.iter_mut().map(|d| &mut d.owner))
         .chain(world.grants.iter_mut().map(|g| &mut g.principal))
-        .chain(world.accepted.iter_mut().map(|(_, p)| p));
+        .chain(world.accepted.iter_mut().map(|(_, p)| p))
+        .chain(world.said.iter_mut().map(|said| &mut said.owner));
     for principal in stored.filter(|p| p.text == format!("role:{old}")) {
         principal.text = format!("role:{new}");
     }

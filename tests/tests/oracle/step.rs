@@ -3,13 +3,15 @@
 //! A step names what it touches by numbers that are taken modulo what there is, so that a world makes sense without any
 //! of its steps: those that a disagreement does not need are dropped.
 
-use super::deed::{accept, attach, create, grant, put, rename};
+use super::deed::{accept, attach, create, give_acronym, grant, put, rename};
 use super::world::{Caller, Document, PUBLIC, Policy, Principal, Role, World};
 use rag_tests::{Random, literal};
 
 /// Words that documents may hold; none is another's stem.
 pub(crate) const WORDS: [&str; 6] = ["rope", "lamp", "boat", "garden", "hammer", "violin"];
 pub(crate) const KINDS: [&str; 3] = ["plain", "secret", "draft"];
+/// What owners of collections may give a meaning.
+pub(crate) const ACRONYM: &str = "OBX";
 pub(super) const NAMES: [&str; 3] = ["default", "plans", "wiki"];
 
 /// Roles 0 to 3 are plain, 4 is a gateway.
@@ -47,6 +49,7 @@ pub(crate) enum Step {
     PutRow { table: usize, word: usize, kind: usize },
     DeleteRow { document: usize },
     Drop { who: usize, collection: usize },
+    GiveAcronym { who: usize, collection: usize },
 }
 
 /// One statement and who runs it; `None`: a superuser.
@@ -96,7 +99,8 @@ fn step(random: &mut Random, is_calm: bool) -> Step {
         40..44 if !is_calm => Step::Change { who: n(), document: n(), word: n() },
         44..48 if !is_calm => Step::Delete { who: n(), document: n() },
         40..62 => Step::Grant { who: n(), collection: n(), to: n(), is_for_writing: n() % 3 == 0 },
-        62..65 => Step::Revoke { grant: n() },
+        62 => Step::GiveAcronym { who: n(), collection: n() },
+        63..65 => Step::Revoke { grant: n() },
         65..71 => Step::Accept { who: n(), collection: n() },
         71 => Step::Forget { who: n() },
         72..76 => Step::Join { member: n(), of: n() },
@@ -111,13 +115,14 @@ fn step(random: &mut Random, is_calm: bool) -> Step {
         91..97 => Step::PutRow { table: n(), word: n(), kind: n() },
         97 if !is_calm => Step::DeleteRow { document: n() },
         98 if !is_calm => Step::Drop { who: n(), collection: n() },
+        99 => Step::GiveAcronym { who: n(), collection: n() },
         _ => Step::Put { who: n(), collection: n(), word: n(), other: n(), kind: n() },
     }
 }
 
 /// What a document says; its number tells it apart.
 pub(crate) fn text(label: usize, words: &[&str], kind: &str) -> String {
-    let graph = "By FC-001-234 log_level requires log_file.";
+    let graph = "By FC-001-234 log_level requires log_file, as a service level agreement (SLA) has it.";
     format!("Note doc{label}x of kind {kind} about {}. {graph}", words.join(" and "))
 }
 
@@ -171,7 +176,9 @@ pub(crate) fn apply(world: &mut World, step: &Step) -> Vec<Action> {
             let Some(at) = live(world, document) else { return vec![] };
             let is_his = world.shown_in(who, "document").contains(&at);
             let deletes = is_his && world.writes(who, world.documents[at].domain);
-            world.documents[at].is_deleted = deletes;
+            if deletes {
+                world.delete(at);
+            }
             let sql = format!("DELETE FROM rag.document WHERE uri = 'doc{at}x'");
             one(Some(who), sql, Outcome::Done(u64::from(deletes)))
         }
@@ -311,9 +318,10 @@ pub(crate) fn apply(world: &mut World, step: &Step) -> Vec<Action> {
                 return vec![];
             };
             let sql = format!("DELETE FROM {} WHERE id = {at}", table.name);
-            world.documents[at].is_deleted = true;
+            world.delete(at);
             admin(sql)
         }
+        Step::GiveAcronym { who, collection } => give_acronym(world, caller(who), collection),
         Step::Drop { who, collection } => {
             let who = caller(who);
             let Some(at) = picked(&collections(world, false), collection).copied() else { return vec![] };
@@ -325,6 +333,7 @@ pub(crate) fn apply(world: &mut World, step: &Step) -> Vec<Action> {
             );
             let is_own = world.owns(who, at);
             world.collections[at].is_dropped |= is_own;
+            world.acronyms.retain(|given| !(is_own && *given == at));
             world.grants.retain(|g| !(is_own && g.collection == at));
             one(Some(who), sql, Outcome::Done(u64::from(is_own)))
         }

@@ -86,6 +86,18 @@ pub(crate) struct Policy {
     pub(crate) hides: &'static str,
 }
 
+/// What somebody said of a chunk, by the ids that the database gave them.
+#[derive(Debug, Clone)]
+pub(crate) struct Said {
+    pub(crate) owner: Principal,
+    pub(crate) document: usize,
+    pub(crate) document_id: String,
+    pub(crate) chunk: String,
+    pub(crate) query: String,
+    /// -1 or 1; 0 takes back what was said.
+    pub(crate) verdict: i32,
+}
+
 /// All that was done so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct World {
@@ -97,6 +109,9 @@ pub(crate) struct World {
     /// Domain, and who has accepted it.
     pub(crate) accepted: Vec<(usize, Principal)>,
     pub(crate) policies: Vec<Policy>,
+    pub(crate) said: Vec<Said>,
+    /// Collections whose owner has given the acronym.
+    pub(crate) acronyms: BTreeSet<usize>,
 }
 
 pub(crate) const PUBLIC: &str = "public";
@@ -157,6 +172,53 @@ impl World {
     /// Whether something stored is one of the caller's principals, under the name that it still has.
     fn is_his(&self, caller: Caller, stored: &Principal) -> bool {
         self.principals(caller).contains(stored)
+    }
+
+    /// What they have said.
+    pub(crate) fn own_words(&self, caller: Caller) -> impl Iterator<Item = &Said> {
+        self.said.iter().filter(move |said| self.is_his(caller, &said.owner))
+    }
+
+    /// The last word counts.
+    pub(crate) fn hear(&mut self, new: Said) {
+        let is_former = |said: &Said| {
+            (&said.owner, &said.chunk, &said.query) == (&new.owner, &new.chunk, &new.query)
+        };
+        self.said.retain(|said| !is_former(said));
+        if new.verdict != 0 {
+            self.said.push(new);
+        }
+    }
+
+    /// A document is deleted, and what was said of it with it.
+    pub(crate) fn delete(&mut self, document: usize) {
+        self.documents[document].is_deleted = true;
+        self.said.retain(|said| said.document != document);
+    }
+
+    /// Whether a document's collection is gone.
+    pub(crate) fn is_dropped(&self, document: usize) -> bool {
+        self.collections[self.domains[self.documents[document].domain].collection].is_dropped
+    }
+
+    /// Collections of the domains that a search of a collection, or without a name, goes over.
+    pub(crate) fn collections_in_scope(&self, caller: Caller, collection: Option<usize>) -> BTreeSet<usize> {
+        let domains = (0..self.domains.len()).filter(|d| self.is_in_scope(caller, *d, collection));
+        domains.map(|d| self.domains[d].collection).collect()
+    }
+
+    fn is_in_scope(&self, caller: Caller, domain: usize, collection: Option<usize>) -> bool {
+        let within = self.domains[domain].collection;
+        let is_attached = self.collections[within].table.is_some();
+        let is_meant = match collection {
+            Some(named) => named == within,
+            None => {
+                self.owns(caller, within)
+                    || !is_attached && self.is_his(caller, &self.domains[domain].owner)
+                    || self.has_accepted(caller, domain)
+            }
+        };
+        is_meant && self.can_name(caller, within) && self.reads(caller, domain)
     }
 
     /// Whether the name still belongs to the role.
@@ -294,19 +356,7 @@ impl World {
     pub(crate) fn in_scope(&self, caller: Caller, collection: Option<usize>) -> BTreeSet<usize> {
         let all = 0..self.documents.len();
         all.filter(|d| {
-            let domain = self.documents[*d].domain;
-            let within = self.domains[domain].collection;
-            let is_attached = self.collections[within].table.is_some();
-            let is_in_scope = match collection {
-                Some(named) => named == within,
-                None => {
-                    self.owns(caller, within)
-                        || !is_attached && self.is_his(caller, &self.domains[domain].owner)
-                        || self.has_accepted(caller, domain)
-                }
-            };
-            is_in_scope
-                && self.can_name(caller, within)
+            self.is_in_scope(caller, self.documents[*d].domain, collection)
                 && self.shows(caller, *d, collection.is_some())
                 && !self.is_hidden(caller, "document", *d)
         })
