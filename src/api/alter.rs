@@ -5,12 +5,13 @@ use crate::collection::create::{check_model, warn_of_foreign};
 use crate::collection::name::candidates;
 use crate::collection::rights::own_collection;
 use crate::error::Result;
-use crate::ingest::process::collection_chunking;
+use crate::ingest::process::CollectionOptions;
 use crate::pg::{ErrorReport, elevation};
-use crate::storage::{collection, job, model_change};
+use crate::storage::{collection, graph_job, job, model_change};
 use crate::workers;
 use pgrx::JsonB;
 use pgrx::prelude::*;
+use rag_core::graph::Extraction;
 
 #[pg_extern(sql = false)]
 fn rag_alter_collection(
@@ -32,9 +33,13 @@ fn rag_alter_collection(
         }
         if options.is_some() {
             let options = options_of(options)?;
-            collection_chunking(&options)?;
+            let wanted = CollectionOptions::read(&options)?;
             elevation::elevated(|| -> Result<()> {
                 collection::set_options(chosen.id, &options)?;
+                match wanted.graph {
+                    Extraction::Rules => graph_job::forget_collection(chosen.id)?,
+                    Extraction::Chat => graph_job::retry_collection(chosen.id).map(drop)?,
+                }
                 job::process_anew(chosen.id).map(drop)
             })?;
         }

@@ -4,7 +4,7 @@ use super::name::{DEFAULT_COLLECTION, checked_name};
 use crate::config;
 use crate::engine;
 use crate::error::{Error, Result, excerpt};
-use crate::ingest::process::collection_chunking;
+use crate::ingest::process::CollectionOptions;
 use crate::pg::{ErrorReport, elevation, principal, random};
 use crate::storage::Id;
 use crate::storage::collection::{self, Collection};
@@ -23,7 +23,7 @@ pub(crate) fn create(
 ) -> Result<Id> {
     let name = checked_name(name)?;
     check_language(language)?;
-    collection_chunking(&options)?;
+    CollectionOptions::read(&options)?;
     check_model(model)?;
     warn_of_foreign(model, language);
     let owner = principal::current_owner()?;

@@ -5,15 +5,17 @@ use super::extract::FoundMetadata;
 use crate::config;
 use crate::engine;
 use crate::error::{Error, Result};
+use crate::pg::shared;
 use crate::storage::collection::Collection;
 use crate::storage::document::{self, Completed, StoredDocument, VersionLock};
 use crate::storage::embedding::{self, VectorSpace};
-use crate::storage::{Id, acronym, chunk, graph, job, model_change, segment};
+use crate::storage::graph::ChatPart;
+use crate::storage::{Id, acronym, chunk, graph, graph_job, job, model_change, segment};
 use pgrx::PgSqlErrorCode;
 use rag_core::chunk::indexed_title;
 use rag_core::chunking::ChunkOptions;
 use rag_core::document::PreparedDocument;
-use rag_core::graph::{DocumentGraph, Origin, graph_of};
+use rag_core::graph::{DocumentGraph, Extraction, Origin, graph_of};
 use rag_core::option::OptionReader;
 use rag_wire::{Content, Lane, Prepare, TextRole};
 use std::collections::{HashMap, HashSet};
@@ -37,15 +39,31 @@ pub(crate) fn embed_passages(
     Ok(rows.map(<[f32]>::to_vec).collect())
 }
 
-/// How a collection with these options cuts its documents: `{"chunking": {…}}`.
-pub(crate) fn collection_chunking(options: &serde_json::Value) -> Result<ChunkOptions> {
-    let mut reader = OptionReader::new(options, "rag_create_collection")?;
-    let chunking = match reader.object("chunking")? {
-        Some(chunking) => ChunkOptions::from_json(chunking)?,
-        None => ChunkOptions::default(),
-    };
-    reader.finish()?;
-    Ok(chunking)
+/// What the options of a collection say: `{"chunking": {…}, "graph": "rules"}`.
+pub(crate) struct CollectionOptions {
+    /// How its documents are cut.
+    pub(crate) chunking: ChunkOptions,
+    /// By what their graph is found.
+    pub(crate) graph: Extraction,
+}
+
+impl CollectionOptions {
+    /// 22023 for what a collection cannot have.
+    pub(crate) fn read(options: &serde_json::Value) -> Result<Self> {
+        let mut reader = OptionReader::new(options, "rag_create_collection")?;
+        let chunking = match reader.object("chunking")? {
+            Some(chunking) => ChunkOptions::from_json(chunking)?,
+            None => ChunkOptions::default(),
+        };
+        let graph = reader.choice("graph")?.unwrap_or_default();
+        reader.finish()?;
+        Ok(Self { chunking, graph })
+    }
+
+    /// Whether the chat model is asked about chunks.
+    pub(crate) fn asks_chat(&self) -> bool {
+        config::graph() && self.graph == Extraction::Chat
+    }
 }
 
 /// A document that only has to be written.
@@ -90,7 +108,7 @@ pub(crate) struct PreparedWork {
 /// Parses and chunks a document, and finds its metadata. It is cut for the model to come, where there is one, so
 /// that the chunks fit it.
 pub(crate) fn prepare(document: StoredDocument, collection: &Collection, lane: Lane) -> Result<PreparedWork> {
-    let chunking = collection_chunking(&collection.options)?;
+    let CollectionOptions { chunking, .. } = CollectionOptions::read(&collection.options)?;
     let prepare = |model: &str| {
         engine::prepare(
             Prepare {
@@ -212,6 +230,10 @@ pub(crate) fn write(domain: Id, collection: &Collection, batch: &[&ProcessedDocu
         written.stale = batch.iter().map(|processed| processed.document.id).collect();
         return Ok(written);
     }
+    let chat = match CollectionOptions::read(&collection.options)?.asks_chat() {
+        true => ChatPart::Kept,
+        false => ChatPart::Dropped,
+    };
     let mut entries: Vec<(Id, String, String)> = Vec::new();
     let dimension = batch.iter().map(|d| d.dimension).max().unwrap_or(0);
     let space = if dimension > 0 {
@@ -232,7 +254,7 @@ pub(crate) fn write(domain: Id, collection: &Collection, batch: &[&ProcessedDocu
                 continue;
             }
         }
-        write_one(domain, space, processed, &mut entries)?;
+        write_one(domain, space, processed, chat, &mut entries)?;
         written.done.push(id);
     }
     if !entries.is_empty() {
@@ -251,6 +273,7 @@ fn write_one(
     domain: Id,
     space: Option<VectorSpace>,
     processed: &ProcessedDocument,
+    chat: ChatPart,
     entries: &mut Vec<(Id, String, String)>,
 ) -> Result<()> {
     let StoredDocument { id, version, title, .. } = &processed.document;
@@ -275,7 +298,10 @@ fn write_one(
         entries.push((replaced.ids[*index], title, prepared.chunk_text(part).to_owned()));
     }
     acronym::replace(domain, *id, &processed.found.acronyms)?;
-    graph::replace(domain, *id, &replaced.ids, &processed.graph)?;
+    graph::replace(domain, *id, &replaced.ids, &processed.graph, chat)?;
+    if chat == ChatPart::Kept && graph_job::queue(domain, *id, &replaced.ids)? {
+        shared::request_work_at_commit();
+    }
     document::complete(
         domain,
         *id,

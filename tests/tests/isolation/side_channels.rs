@@ -28,6 +28,7 @@ const TABLES: [&str; 18] = [
     "entity_mention",
     "entity_relation",
     "document_link",
+    "graph_job",
 ];
 
 /// Ways of reading a table that a caller may ask the planner for.
