@@ -127,6 +127,17 @@ BEGIN
                 error = NULL, worker_pid = NULL, worker_start = NULL;
         PERFORM rag.wake_workers();
     END IF;
+    -- A document's relative links start at its uri, and its file's name is one of its names.
+    UPDATE rag.job j
+    SET state = 'queued', kind = 'process', tries = 0, due_at = clock_timestamp(), queued_at = clock_timestamp(),
+        started_at = NULL, finished_at = NULL, worker_pid = NULL, worker_start = NULL
+    FROM changed n JOIN original o ON o.id = n.id
+    WHERE n.uri IS DISTINCT FROM o.uri AND n.version = o.version AND current_setting('rag_ext.graph', true) = 'on'
+      AND j.domain_id = n.domain_id AND j.document_id = n.id
+      AND (j.state IN ('done', 'running') OR j.state = 'queued' AND j.kind <> 'process');
+    IF FOUND THEN
+        PERFORM rag.wake_workers();
+    END IF;
 
     DELETE FROM rag.metadata_value m USING changed n, original o
     WHERE o.id = n.id AND m.domain_id = n.domain_id AND m.document_id = n.id
@@ -162,7 +173,7 @@ CREATE FUNCTION rag.document_after_truncate() RETURNS trigger
 BEGIN
     TRUNCATE rag.metadata_value, rag.mined_acronym, rag.section, rag.chunk, rag.embedding, rag.segment, rag.deletion_count,
         rag.merge_failure, rag.job, rag.attached_row, rag.feedback, rag.entity_mention, rag.entity_relation,
-        rag.document_link;
+        rag.document_link, rag.graph_job;
     -- Rows of attached tables are still there, and become documents again.
     UPDATE rag.attachment
     SET state = 'filling', pass = 'scan', position = NULL, rows_read = 0, tries = 0, due_at = now(), filled_at = NULL
@@ -209,6 +220,8 @@ BEGIN
         DELETE FROM rag.entity_relation r USING gone g WHERE r.domain_id = g.domain_id AND r.document_id = g.id
     ), links AS (
         DELETE FROM rag.document_link l USING gone g WHERE l.domain_id = g.domain_id AND l.document_id = g.id
+    ), graph_jobs AS (
+        DELETE FROM rag.graph_job j USING gone g WHERE j.domain_id = g.domain_id AND j.document_id = g.id
     ), jobs AS (
         DELETE FROM rag.job j USING gone g WHERE j.domain_id = g.domain_id AND j.document_id = g.id
     ), feedback AS (

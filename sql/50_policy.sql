@@ -126,6 +126,9 @@ CREATE POLICY entity_relation_chunk ON rag.entity_relation AS RESTRICTIVE FOR SE
 CREATE POLICY document_link_read ON rag.document_link FOR SELECT USING (rag.sees_part(domain_id, document_id));
 CREATE POLICY document_link_chunk ON rag.document_link AS RESTRICTIVE FOR SELECT
     USING (rag.sees_whole(domain_id) OR (SELECT true FROM rag.chunk c WHERE c.domain_id = document_link.domain_id AND c.id = chunk_id));
+CREATE POLICY graph_job_read ON rag.graph_job FOR SELECT USING (rag.sees_part(domain_id, document_id));
+CREATE POLICY graph_job_chunk ON rag.graph_job AS RESTRICTIVE FOR SELECT
+    USING (rag.sees_whole(domain_id) OR (SELECT true FROM rag.chunk c WHERE c.domain_id = graph_job.domain_id AND c.id = chunk_id));
 
 -- Dictionaries and counts are about all rows of a domain: those of attached tables are read only by functions that
 -- have made sure.
@@ -142,7 +145,7 @@ DECLARE
 BEGIN
     FOREACH t IN ARRAY ARRAY['collection', 'domain', 'collection_grant', 'accepted_collection', 'gateway', 'metadata_rule', 'document',
                              'metadata_value', 'section', 'chunk', 'job', 'segment', 'deletion_count', 'embedding', 'vector_space',
-                             'entity_mention', 'entity_relation', 'document_link'] LOOP
+                             'entity_mention', 'entity_relation', 'document_link', 'graph_job'] LOOP
         EXECUTE format('ALTER TABLE rag.%I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', t);
     END LOOP;
 END $$;

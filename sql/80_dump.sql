@@ -24,6 +24,7 @@ SELECT pg_extension_config_dump('rag.model_change', '');
 SELECT pg_extension_config_dump('rag.entity_mention', '');
 SELECT pg_extension_config_dump('rag.entity_relation', '');
 SELECT pg_extension_config_dump('rag.document_link', '');
+SELECT pg_extension_config_dump('rag.graph_job', '');
 
 -- Foreign keys of an extension's tables are there before its rows, and pg_restore with several jobs loads tables in any
 -- order. What it loads was whole when it was dumped, so it is not checked again row by row. Nothing but pg_restore is

@@ -228,9 +228,12 @@ CREATE TABLE rag.entity_mention (
     kind text NOT NULL,
     name text NOT NULL,
     weight real NOT NULL,
+    by_chat boolean NOT NULL DEFAULT false,
     PRIMARY KEY (domain_id, document_id, chunk_id, key)
 );
 CREATE INDEX entity_mention_key ON rag.entity_mention (domain_id, key, document_id, chunk_id);
+-- Of the many that name a number, those that are called by it.
+CREATE INDEX entity_mention_title ON rag.entity_mention (domain_id, key, document_id) WHERE weight >= 1;
 ALTER TABLE rag.entity_mention ALTER key SET STATISTICS 0, ALTER kind SET STATISTICS 0, ALTER name SET STATISTICS 0;
 COMMENT ON TABLE rag.entity_mention IS
     'Which chunk names which entity: a setting, an error, a product, a person and the like. An entity is what mentions of one key have in common, among those that the caller sees.';
@@ -238,6 +241,7 @@ INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'entity_mention') ON CONFLICT 
 COMMENT ON COLUMN rag.entity_mention.key IS 'By which names are compared: in small letters, without marks at the ends.';
 COMMENT ON COLUMN rag.entity_mention.kind IS 'error, document_code, configuration, file, software, hardware, organisation, person, command or term.';
 COMMENT ON COLUMN rag.entity_mention.weight IS 'How much the chunk is about it: 1 in the title, 0.9 in the heading, 0.8 at the start of a line, else 0.4, and 0.1 more for each repetition, up to 0.8.';
+COMMENT ON COLUMN rag.entity_mention.by_chat IS 'Whether the chat model says so, and no rule does.';
 
 CREATE TABLE rag.entity_relation (
     domain_id uuid NOT NULL,
@@ -246,16 +250,18 @@ CREATE TABLE rag.entity_relation (
     subject text COLLATE "C" NOT NULL,
     relation text COLLATE "C" NOT NULL,
     object text COLLATE "C" NOT NULL,
+    by_chat boolean NOT NULL DEFAULT false,
     PRIMARY KEY (domain_id, document_id, chunk_id, subject, relation, object)
 );
 CREATE INDEX entity_relation_subject ON rag.entity_relation (domain_id, subject, document_id, chunk_id);
 CREATE INDEX entity_relation_object ON rag.entity_relation (domain_id, object, document_id, chunk_id);
 ALTER TABLE rag.entity_relation ALTER subject SET STATISTICS 0, ALTER relation SET STATISTICS 0, ALTER object SET STATISTICS 0;
-COMMENT ON TABLE rag.entity_relation IS 'What a sentence of a chunk says of two entities.';
+COMMENT ON TABLE rag.entity_relation IS 'What a chunk says of two entities.';
 INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'entity_relation') ON CONFLICT DO NOTHING;
 COMMENT ON COLUMN rag.entity_relation.subject IS 'Key of the entity that does it.';
 COMMENT ON COLUMN rag.entity_relation.relation IS 'depends_on, requires, configures, connects_to, is_part_of, replaces, causes or uses.';
 COMMENT ON COLUMN rag.entity_relation.object IS 'Key of the entity to which it is done.';
+COMMENT ON COLUMN rag.entity_relation.by_chat IS 'Whether the chat model says so, and no rule does.';
 
 CREATE TABLE rag.document_link (
     domain_id uuid NOT NULL,
@@ -277,6 +283,29 @@ COMMENT ON COLUMN rag.document_link.target IS 'The address, resolved from the do
 COMMENT ON COLUMN rag.document_link.section IS 'Number of the section that is meant; NULL where none is named.';
 COMMENT ON COLUMN rag.document_link.strength IS '0.9 where the reader is sent to a number or title, 0.8 for a hyperlink or path, 0.6 for a number that is merely named.';
 
+CREATE TABLE rag.graph_job (
+    domain_id uuid NOT NULL,
+    document_id uuid NOT NULL,
+    chunk_id uuid NOT NULL,
+    state text NOT NULL DEFAULT 'queued' CHECK (state IN ('queued', 'running', 'done', 'skipped', 'failed')),
+    tries integer NOT NULL DEFAULT 0,
+    due_at timestamptz NOT NULL DEFAULT now(),
+    finished_at timestamptz,
+    error text,
+    worker_pid integer,
+    worker_start timestamptz,
+    PRIMARY KEY (domain_id, document_id, chunk_id)
+);
+CREATE INDEX graph_job_queued ON rag.graph_job (domain_id, due_at, document_id, chunk_id) WHERE state = 'queued';
+CREATE INDEX graph_job_running ON rag.graph_job (domain_id) WHERE state = 'running';
+ALTER TABLE rag.graph_job ALTER error SET STATISTICS 0;
+COMMENT ON TABLE rag.graph_job IS 'Chunks of collections with option graph chat: whether the chat model was asked about each.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'graph_job') ON CONFLICT DO NOTHING;
+COMMENT ON COLUMN rag.graph_job.state IS 'queued, running, done; skipped: two replies could not be used; failed: cancelled, or given up after rag_ext.max_tries.';
+COMMENT ON COLUMN rag.graph_job.tries IS 'Tries that failed, for whatever reason.';
+COMMENT ON COLUMN rag.graph_job.due_at IS 'Not before: later than now while a failed try backs off.';
+COMMENT ON COLUMN rag.graph_job.error IS 'Why the last try failed, or why the chunk was skipped.';
+
 -- What a document names and points to. A policy that was added to chunks hides what these say as well; the second policy
 -- asks chunk by chunk only where there is one.
 CREATE POLICY entity_mention_read ON rag.entity_mention FOR SELECT USING (rag.sees_part(domain_id, document_id));
@@ -288,23 +317,85 @@ CREATE POLICY entity_relation_chunk ON rag.entity_relation AS RESTRICTIVE FOR SE
 CREATE POLICY document_link_read ON rag.document_link FOR SELECT USING (rag.sees_part(domain_id, document_id));
 CREATE POLICY document_link_chunk ON rag.document_link AS RESTRICTIVE FOR SELECT
     USING (rag.sees_whole(domain_id) OR (SELECT true FROM rag.chunk c WHERE c.domain_id = document_link.domain_id AND c.id = chunk_id));
+CREATE POLICY graph_job_read ON rag.graph_job FOR SELECT USING (rag.sees_part(domain_id, document_id));
+CREATE POLICY graph_job_chunk ON rag.graph_job AS RESTRICTIVE FOR SELECT
+    USING (rag.sees_whole(domain_id) OR (SELECT true FROM rag.chunk c WHERE c.domain_id = graph_job.domain_id AND c.id = chunk_id));
 ALTER TABLE rag.entity_mention ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE rag.entity_relation ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE rag.document_link ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE rag.graph_job ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 INSERT INTO rag.builtin_policy
 SELECT p.table_name, p.name, p.permissive, p.command FROM rag.present_policies() p
-WHERE p.table_name IN ('entity_mention', 'entity_relation', 'document_link')
+WHERE p.table_name IN ('entity_mention', 'entity_relation', 'document_link', 'graph_job')
 ON CONFLICT DO NOTHING;
 SELECT pg_extension_config_dump('rag.entity_mention', '');
 SELECT pg_extension_config_dump('rag.entity_relation', '');
 SELECT pg_extension_config_dump('rag.document_link', '');
+SELECT pg_extension_config_dump('rag.graph_job', '');
+
+-- Renamed documents are processed again, for their graph.
+CREATE OR REPLACE FUNCTION rag.document_after_update() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+    SET enable_indexscan = on SET enable_indexonlyscan = on SET enable_bitmapscan = on AS $$
+DECLARE
+    moved boolean;
+    queued boolean;
+BEGIN
+    SELECT bool_or(o.domain_id <> n.domain_id), bool_or(n.version > o.version)
+    INTO moved, queued
+    FROM changed n JOIN original o ON o.id = n.id;
+
+    IF moved THEN
+        PERFORM rag.forget_documents(array_agg(o.domain_id), array_agg(o.id))
+        FROM original o JOIN changed n ON n.id = o.id WHERE n.domain_id <> o.domain_id;
+    END IF;
+    IF queued THEN
+        INSERT INTO rag.job AS j (domain_id, document_id, version)
+        SELECT n.domain_id, n.id, n.version FROM changed n JOIN original o ON o.id = n.id
+        WHERE n.version > o.version
+        ON CONFLICT (domain_id, document_id) DO UPDATE
+            SET version = excluded.version, kind = 'process', state = 'queued', tries = 0, due_at = excluded.due_at,
+                queued_at = excluded.queued_at, started_at = NULL, finished_at = NULL, sqlstate = NULL,
+                error = NULL, worker_pid = NULL, worker_start = NULL;
+        PERFORM rag.wake_workers();
+    END IF;
+    -- A document's relative links start at its uri, and its file's name is one of its names.
+    UPDATE rag.job j
+    SET state = 'queued', kind = 'process', tries = 0, due_at = clock_timestamp(), queued_at = clock_timestamp(),
+        started_at = NULL, finished_at = NULL, worker_pid = NULL, worker_start = NULL
+    FROM changed n JOIN original o ON o.id = n.id
+    WHERE n.uri IS DISTINCT FROM o.uri AND n.version = o.version AND current_setting('rag_ext.graph', true) = 'on'
+      AND j.domain_id = n.domain_id AND j.document_id = n.id
+      AND (j.state IN ('done', 'running') OR j.state = 'queued' AND j.kind <> 'process');
+    IF FOUND THEN
+        PERFORM rag.wake_workers();
+    END IF;
+
+    DELETE FROM rag.metadata_value m USING changed n, original o
+    WHERE o.id = n.id AND m.domain_id = n.domain_id AND m.document_id = n.id
+      AND (n.metadata, n.extracted, n.title, n.uri, n.media_type, n.collection, n.created_at)
+          IS DISTINCT FROM (o.metadata, o.extracted, o.title, o.uri, o.media_type, o.collection, o.created_at);
+    INSERT INTO rag.metadata_value (domain_id, document_id, key, ordinal, text_value, number_value, boolean_value, time_value)
+    SELECT n.domain_id, n.id, m.*
+    FROM changed n JOIN original o ON o.id = n.id,
+         rag.metadata_rows(n.metadata, n.extracted,
+                           rag.document_fields(n.title, n.uri, n.media_type, n.collection, n.created_at)) m
+    WHERE n.domain_id <> o.domain_id
+       OR (n.metadata, n.extracted, n.title, n.uri, n.media_type, n.collection, n.created_at)
+          IS DISTINCT FROM (o.metadata, o.extracted, o.title, o.uri, o.media_type, o.collection, o.created_at);
+    IF queued AND current_setting('rag_ext.sync', true) = 'on' THEN
+        PERFORM rag.process_documents(array_agg(n.id)) FROM changed n JOIN original o ON o.id = n.id
+        WHERE n.version > o.version;
+    END IF;
+    RETURN NULL;
+END $$;
 
 CREATE OR REPLACE FUNCTION rag.document_after_truncate() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     TRUNCATE rag.metadata_value, rag.mined_acronym, rag.section, rag.chunk, rag.embedding, rag.segment, rag.deletion_count,
         rag.merge_failure, rag.job, rag.attached_row, rag.feedback, rag.entity_mention, rag.entity_relation,
-        rag.document_link;
+        rag.document_link, rag.graph_job;
     -- Rows of attached tables are still there, and become documents again.
     UPDATE rag.attachment
     SET state = 'filling', pass = 'scan', position = NULL, rows_read = 0, tries = 0, due_at = now(), filled_at = NULL
@@ -348,6 +439,8 @@ BEGIN
         DELETE FROM rag.entity_relation r USING gone g WHERE r.domain_id = g.domain_id AND r.document_id = g.id
     ), links AS (
         DELETE FROM rag.document_link l USING gone g WHERE l.domain_id = g.domain_id AND l.document_id = g.id
+    ), graph_jobs AS (
+        DELETE FROM rag.graph_job j USING gone g WHERE j.domain_id = g.domain_id AND j.document_id = g.id
     ), jobs AS (
         DELETE FROM rag.job j USING gone g WHERE j.domain_id = g.domain_id AND j.document_id = g.id
     ), feedback AS (
@@ -448,7 +541,7 @@ COMMENT ON VIEW rag.graph_entity IS 'Entities by collection and owner, with the 
 INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'graph_entity') ON CONFLICT DO NOTHING;
 
 CREATE VIEW rag.graph_relation WITH (security_invoker = true) AS
-SELECT d.collection, d.owner, r.subject, r.relation, r.object, r.document_id, d.title, d.uri, r.chunk_id
+SELECT d.collection, d.owner, r.subject, r.relation, r.object, r.document_id, d.title, d.uri, r.chunk_id, r.by_chat
 FROM rag.entity_relation r
 JOIN rag.document d ON d.domain_id = r.domain_id AND d.id = r.document_id;
 COMMENT ON VIEW rag.graph_relation IS 'Relations of entities, with the chunk that states each.';
@@ -460,3 +553,18 @@ FROM rag.document_link l
 JOIN rag.document d ON d.domain_id = l.domain_id AND d.id = l.document_id;
 COMMENT ON VIEW rag.graph_link IS 'Links of documents as they are written, with the chunk that has each. rag_related says which documents they mean.';
 INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'graph_link') ON CONFLICT DO NOTHING;
+
+CREATE VIEW rag.graph_status WITH (security_invoker = true) AS
+SELECT d.collection, d.owner,
+       count(*) FILTER (WHERE j.state = 'done') AS done,
+       count(*) FILTER (WHERE j.state IN ('queued', 'running')) AS waiting,
+       count(*) FILTER (WHERE j.state = 'skipped') AS skipped,
+       count(*) FILTER (WHERE j.state = 'failed') AS failed,
+       min(j.due_at) FILTER (WHERE j.state = 'queued') AS next_try_at,
+       (array_agg(j.error ORDER BY coalesce(j.finished_at, j.due_at) DESC) FILTER (WHERE j.error IS NOT NULL))[1] AS error
+FROM rag.graph_job j
+JOIN rag.document d ON d.domain_id = j.domain_id AND d.id = j.document_id
+GROUP BY j.domain_id, d.collection, d.owner;
+COMMENT ON VIEW rag.graph_status IS
+    'How far the chat model is with collections of option graph chat, in chunks that the caller sees, by collection and owner. error: why one was skipped, failed or waits, the latest.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'graph_status') ON CONFLICT DO NOTHING;

@@ -6,11 +6,12 @@ use crate::collection::name::candidates;
 use crate::collection::rights::own_collection;
 use crate::error::Result;
 use crate::pg::{ErrorReport, elevation};
-use crate::storage::{collection, job, model_change};
+use crate::storage::{collection, graph_job, job, model_change};
 use crate::workers;
 use pgrx::JsonB;
 use pgrx::prelude::*;
 use rag_core::collection::{CollectionOptions, altered};
+use rag_core::graph::Extraction;
 
 #[pg_extern(sql = false)]
 fn rag_alter_collection(
@@ -32,9 +33,13 @@ fn rag_alter_collection(
         }
         if options.is_some() {
             let (options, cuts) = altered(&chosen.options, &options_of(options)?);
-            CollectionOptions::from_json(&options)?;
+            let wanted = CollectionOptions::from_json(&options)?;
             elevation::elevated(|| -> Result<()> {
                 collection::set_options(chosen.id, &options)?;
+                match wanted.graph {
+                    Extraction::Rules => graph_job::forget_collection(chosen.id)?,
+                    Extraction::Chat => graph_job::retry_collection(chosen.id).map(drop)?,
+                }
                 if cuts { job::process_anew(chosen.id).map(drop) } else { Ok(()) }
             })?;
         }

@@ -43,6 +43,7 @@ fn rag_attach(
             language: reader.text("language", MAX_CHARS)?.unwrap_or("english"),
             model: reader.text("model", MAX_CHARS)?,
             chunking: reader.object("chunking")?,
+            graph: reader.choice("graph")?,
         };
         reader.finish()?;
         check_language(request.language)?;

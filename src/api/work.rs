@@ -12,7 +12,7 @@ use crate::pg::{elevation, interrupts, server, transaction};
 use crate::rights;
 use crate::search::scope::Scope;
 use crate::storage::job::Steered;
-use crate::storage::{Id, collection, document, id, job};
+use crate::storage::{Id, collection, document, graph_job, id, job};
 use crate::workers;
 use pgrx::prelude::*;
 use std::ffi::CStr;
@@ -119,7 +119,7 @@ fn checked_priority(priority: Option<i32>) -> Result<i32> {
 fn rag_cancel(collection: Option<&str>) -> std::result::Result<i64, ErrorReport> {
     call(|| {
         let domains = changeable_domains(collection)?;
-        giving_way(|| job::cancel(Steered::Domains(&domains)))
+        cancel(Steered::Domains(&domains))
     })
 }
 
@@ -127,7 +127,7 @@ fn rag_cancel(collection: Option<&str>) -> std::result::Result<i64, ErrorReport>
 fn rag_cancel_document(document_id: Option<pgrx::Uuid>) -> std::result::Result<i64, ErrorReport> {
     call(|| {
         let (domain, document) = own_document(document_id)?;
-        giving_way(|| job::cancel(Steered::Document(domain, document)))
+        cancel(Steered::Document(domain, document))
     })
 }
 
@@ -149,10 +149,10 @@ fn rag_retry_document(document_id: Option<pgrx::Uuid>) -> std::result::Result<i6
 
 /// Runs work on many documents, elevated, in the order of their ids, while statements of others change them in orders of their
 /// own. So that neither ends in a deadlock, this one gives way, before the server looks for one, and comes again.
-fn giving_way(work: impl Fn() -> Result<i64>) -> Result<i64> {
+fn giving_way(mut work: impl FnMut() -> Result<i64>) -> Result<i64> {
     for _ in 0..TRIES {
         let outcome = elevation::with_settings(&[(c"lock_timeout", LOCK_TIMEOUT)], || {
-            transaction::attempt(|| elevation::elevated(&work))
+            transaction::attempt(|| elevation::elevated(&mut work))
         });
         match outcome {
             Err(error) if error.is_about_a_lock() => interrupts::pause(PAUSE),
@@ -169,9 +169,22 @@ const LOCK_TIMEOUT: &CStr = c"100ms";
 const PAUSE: Duration = Duration::from_millis(50);
 const TRIES: usize = 200;
 
+fn cancel(steered: Steered<'_>) -> Result<i64> {
+    giving_way(|| {
+        let cancelled = job::cancel(steered)?;
+        graph_job::cancel(steered)?;
+        Ok(cancelled)
+    })
+}
+
 fn retry(steered: Steered<'_>) -> Result<i64> {
-    let retried = giving_way(|| job::retry_failed(steered))?;
-    if retried > 0 {
+    let mut asks_again = false;
+    let retried = giving_way(|| {
+        let retried = job::retry_failed(steered)?;
+        asks_again = graph_job::retry(steered)?;
+        Ok(retried)
+    })?;
+    if retried > 0 || asks_again {
         workers::wake_at_commit();
     }
     Ok(retried)

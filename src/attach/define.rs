@@ -4,13 +4,15 @@ use super::origin;
 use crate::collection::create::new_collection;
 use crate::collection::name::split_name;
 use crate::error::{Error, Result, excerpt};
-use crate::ingest::process::collection_chunking;
 use crate::pg::{Oid, elevation, principal};
 use crate::storage::attachment::{self, Column, Definition};
 use crate::storage::relation::{self, Attribute, Relation};
 use crate::storage::source;
 use crate::storage::{Id, collection};
 use pgrx::PgSqlErrorCode as Code;
+use rag_core::collection::CollectionOptions;
+use rag_core::graph::Extraction;
+use rag_core::option::Choice;
 use serde_json::Value;
 
 /// What a caller wants of a table.
@@ -27,6 +29,7 @@ pub(crate) struct AttachRequest<'a> {
     pub(crate) language: &'a str,
     pub(crate) model: Option<&'a str>,
     pub(crate) chunking: Option<&'a Value>,
+    pub(crate) graph: Option<Extraction>,
 }
 
 /// Attaches a table, or changes how it is attached. Returns the collection.
@@ -70,11 +73,14 @@ fn attachment_of(table: Oid, name: &str, owner: &str) -> Result<Option<Id>> {
 }
 
 fn create_collection(name: &str, owner: &str, request: &AttachRequest<'_>) -> Result<Id> {
-    let options = match request.chunking {
-        Some(chunking) => serde_json::json!({ "chunking": chunking }),
-        None => serde_json::json!({}),
-    };
-    collection_chunking(&options)?;
+    let mut options = serde_json::Map::new();
+    let given = [
+        ("chunking", request.chunking.cloned()),
+        ("graph", request.graph.map(|graph| Value::from(graph.name()))),
+    ];
+    options.extend(given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    let options = Value::Object(options);
+    CollectionOptions::from_json(&options)?;
     let mut new = new_collection(name, owner, request.model, request.language, false, options)?;
     new.id = attachment::new_attached_id()?;
     let domain = attachment::new_attached_id()?;

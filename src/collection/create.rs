@@ -4,11 +4,11 @@ use super::name::{DEFAULT_COLLECTION, checked_name};
 use crate::config;
 use crate::engine;
 use crate::error::{Error, Result, excerpt};
-use crate::ingest::process::collection_chunking;
 use crate::pg::{ErrorReport, elevation, principal, random};
 use crate::storage::Id;
 use crate::storage::collection::{self, Collection};
 use pgrx::{PgLogLevel, PgSqlErrorCode};
+use rag_core::collection::CollectionOptions;
 use rag_wire::ModelKind;
 
 /// Makes a collection of the caller's, with the domain of its owner, and returns its id.
@@ -23,7 +23,7 @@ pub(crate) fn create(
 ) -> Result<Id> {
     let name = checked_name(name)?;
     check_language(language)?;
-    collection_chunking(&options)?;
+    CollectionOptions::from_json(&options)?;
     check_model(model)?;
     warn_of_foreign(model, language);
     let owner = principal::current_owner()?;

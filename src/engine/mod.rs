@@ -115,7 +115,16 @@ pub(crate) fn parse(
 
 /// One completion by the configured chat endpoint, all tries together within a time.
 pub(crate) fn chat(chat: Chat, within: Duration, principals: &[String]) -> Result<Completion> {
-    let (call, lane) = (Call::Chat(chat), Lane::Interactive);
+    chat_in(Lane::Interactive, chat, within, principals)
+}
+
+/// [`chat`], for nobody who waits.
+pub(crate) fn chat_in_background(chat: Chat, within: Duration, principals: &[String]) -> Result<Completion> {
+    chat_in(Lane::Bulk, chat, within, principals)
+}
+
+fn chat_in(lane: Lane, chat: Chat, within: Duration, principals: &[String]) -> Result<Completion> {
+    let call = Call::Chat(chat);
     let request =
         Request { lane, principals: principals.to_vec(), deadline_ms: Some(milliseconds(within)), call };
     match self::call(&request)? {

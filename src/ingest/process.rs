@@ -5,16 +5,18 @@ use super::extract::FoundMetadata;
 use crate::config;
 use crate::engine;
 use crate::error::{Error, Result};
+use crate::pg::shared;
 use crate::storage::collection::Collection;
 use crate::storage::document::{self, Completed, StoredDocument, VersionLock};
 use crate::storage::embedding::{self, VectorSpace};
-use crate::storage::{Id, acronym, chunk, graph, job, model_change, segment};
+use crate::storage::graph::ChatPart;
+use crate::storage::{Id, acronym, chunk, graph, graph_job, job, model_change, segment};
 use pgrx::PgSqlErrorCode;
 use rag_core::chunk::indexed_title;
 use rag_core::chunking::ChunkOptions;
 use rag_core::collection::CollectionOptions;
 use rag_core::document::PreparedDocument;
-use rag_core::graph::{DocumentGraph, Origin, graph_of};
+use rag_core::graph::{DocumentGraph, Extraction, Origin, graph_of};
 use rag_wire::{Content, Lane, Prepare, TextRole};
 use std::collections::{HashMap, HashSet};
 
@@ -37,9 +39,9 @@ pub(crate) fn embed_passages(
     Ok(rows.map(<[f32]>::to_vec).collect())
 }
 
-/// How a collection with these options cuts its documents: `{"chunking": {…}}`.
-pub(crate) fn collection_chunking(options: &serde_json::Value) -> Result<ChunkOptions> {
-    Ok(CollectionOptions::from_json(options)?.chunking)
+/// Whether the chat model is asked about chunks of a collection with these options.
+fn asks_chat(options: &CollectionOptions) -> bool {
+    config::graph() && options.graph == Extraction::Chat
 }
 
 /// A document that only has to be written.
@@ -84,7 +86,7 @@ pub(crate) struct PreparedWork {
 /// Parses and chunks a document, and finds its metadata. It is cut for the model to come, where there is one, so
 /// that the chunks fit it.
 pub(crate) fn prepare(document: StoredDocument, collection: &Collection, lane: Lane) -> Result<PreparedWork> {
-    let chunking = collection_chunking(&collection.options)?;
+    let CollectionOptions { chunking, .. } = CollectionOptions::from_json(&collection.options)?;
     let prepare = |model: &str| {
         engine::prepare(
             Prepare {
@@ -206,6 +208,10 @@ pub(crate) fn write(domain: Id, collection: &Collection, batch: &[&ProcessedDocu
         written.stale = batch.iter().map(|processed| processed.document.id).collect();
         return Ok(written);
     }
+    let chat = match asks_chat(&CollectionOptions::from_json(&collection.options)?) {
+        true => ChatPart::Kept,
+        false => ChatPart::Dropped,
+    };
     let mut entries: Vec<(Id, String, String)> = Vec::new();
     let dimension = batch.iter().map(|d| d.dimension).max().unwrap_or(0);
     let space = if dimension > 0 {
@@ -226,7 +232,7 @@ pub(crate) fn write(domain: Id, collection: &Collection, batch: &[&ProcessedDocu
                 continue;
             }
         }
-        write_one(domain, space, processed, &mut entries)?;
+        write_one(domain, space, processed, chat, &mut entries)?;
         written.done.push(id);
     }
     if !entries.is_empty() {
@@ -245,6 +251,7 @@ fn write_one(
     domain: Id,
     space: Option<VectorSpace>,
     processed: &ProcessedDocument,
+    chat: ChatPart,
     entries: &mut Vec<(Id, String, String)>,
 ) -> Result<()> {
     let StoredDocument { id, version, title, .. } = &processed.document;
@@ -269,7 +276,10 @@ fn write_one(
         entries.push((replaced.ids[*index], title, prepared.chunk_text(part).to_owned()));
     }
     acronym::replace(domain, *id, &processed.found.acronyms)?;
-    graph::replace(domain, *id, &replaced.ids, &processed.graph)?;
+    graph::replace(domain, *id, &replaced.ids, &processed.graph, chat)?;
+    if chat == ChatPart::Kept && graph_job::queue(domain, *id, &replaced.ids)? {
+        shared::request_work_at_commit();
+    }
     document::complete(
         domain,
         *id,

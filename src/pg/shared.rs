@@ -195,6 +195,13 @@ pub(crate) fn request_index() {
     with_work_queue(|queue, wake| queue.request_index(transaction::database(), wake));
 }
 
+/// Says that the chat model is to be asked about chunks of the current database, after so long.
+pub(crate) fn request_graph(after: Duration) {
+    let after = i64::try_from(after.as_micros()).unwrap_or(i64::MAX);
+    let due = server::now().saturating_add(after);
+    with_work_queue(|queue, wake| queue.request_graph(transaction::database(), due, wake));
+}
+
 /// Asks the workers of a database to leave, and lets none start for so long, or until [`open_database`].
 pub(crate) fn close_database(database: u32, at_most: Duration) {
     let until = server::now().saturating_add(i64::try_from(at_most.as_micros()).unwrap_or(i64::MAX));

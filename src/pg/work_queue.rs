@@ -5,6 +5,8 @@
 //! work, and when it finds none, that number becomes `done`. So a request that comes while a worker is leaving
 //! is never lost: `wanted` then differs from `done`, and the launcher starts another.
 
+#[path = "work_queue/graph.rs"]
+mod graph;
 #[path = "work_queue/owners.rs"]
 mod owners;
 #[path = "work_queue/plan.rs"]
@@ -170,7 +172,15 @@ impl WorkQueue {
                 best = Some(rank);
             }
         }
-        let Some((workers, _, _, index)) = best else { return Next::Wait { until } };
+        let Some((workers, _, _, index)) = best else {
+            return match self.next_graph(now, limits) {
+                Some(start) => start,
+                None => Next::Wait { until: until.min(self.graph_due(now)) },
+            };
+        };
+        if self.occupied() >= limits.in_all {
+            self.dismiss_graph_worker(wake);
+        }
         let free = self.workers.iter().position(|worker| worker.stage == Stage::Free);
         match free {
             Some(place) if !self.is_full(limits.in_all) => self.keep_place(index, place, Kind::Ingest, now),
@@ -204,8 +214,10 @@ impl WorkQueue {
     fn keep_place(&mut self, database: usize, place: usize, kind: Kind, now: i64) -> Next {
         self.last_token = self.last_token.wrapping_add(1);
         let oid = self.databases[database].oid;
-        if kind == Kind::Ingest {
-            self.databases[database].last_start = now;
+        match kind {
+            Kind::Ingest => self.databases[database].last_start = now,
+            Kind::Graph => self.databases[database].graph_wanted = false,
+            Kind::Index => {}
         }
         self.workers[place] = Worker {
             stage: Stage::Starting,
@@ -221,7 +233,7 @@ impl WorkQueue {
 
     /// Asks a worker that had its turn to leave; else says when one will have had it.
     fn make_room(&mut self, now: i64, wake: Wake<'_>) -> i64 {
-        if self.workers.iter().any(|worker| worker.leave) {
+        if self.workers.iter().any(|worker| worker.leave && worker.kind != Kind::Graph) {
             return i64::MAX;
         }
         let oldest = self
@@ -250,7 +262,11 @@ impl WorkQueue {
     /// A worker's process could not be had: its database is not to blame.
     pub(crate) fn start_refused(&mut self, place: WorkerSlot) {
         if let Some(worker) = self.worker(place).filter(|worker| worker.stage == Stage::Starting) {
+            let (oid, kind) = (worker.database, worker.kind);
             *worker = NO_WORKER;
+            if kind == Kind::Graph {
+                self.graph_left(oid, 0);
+            }
         }
     }
 
@@ -264,7 +280,13 @@ impl WorkQueue {
         let wanted = self.wanted(oid);
         let is_closed = self.database(oid).is_some_and(|database| database.closed_until > now);
         match self.worker(place) {
-            Some(worker) if is_closed => *worker = NO_WORKER,
+            Some(worker) if is_closed => {
+                let kind = worker.kind;
+                *worker = NO_WORKER;
+                if kind == Kind::Graph {
+                    self.graph_left(oid, 0);
+                }
+            }
             Some(worker) => {
                 *worker =
                     Worker { stage: Stage::Running, pid, wake, seen: wanted, busy_since: now, ..*worker };
@@ -320,9 +342,10 @@ impl WorkQueue {
         called
     }
 
-    /// Whether there is no place for another worker.
+    /// Whether there is no place for another worker. Graph workers make room.
     pub(crate) fn is_full(&self, in_all: usize) -> bool {
-        self.workers.iter().filter(|worker| worker.stage != Stage::Free).count() >= in_all
+        let counts = |worker: &&Worker| worker.stage != Stage::Free && worker.kind != Kind::Graph;
+        self.workers.iter().filter(counts).count() >= in_all
     }
 
     /// Whether a worker is asked to make room for another database.
@@ -335,7 +358,9 @@ impl WorkQueue {
         if let Some(worker) = self.worker(place) {
             let (oid, seen, kind, made_room) = (worker.database, worker.seen, worker.kind, worker.leave);
             *worker = NO_WORKER;
-            if let Some(database) = self.database(oid).filter(|_| kind == Kind::Index) {
+            if kind == Kind::Graph {
+                self.graph_left(oid, if made_room { now } else { due });
+            } else if let Some(database) = self.database(oid).filter(|_| kind == Kind::Index) {
                 database.index_wanted = made_room;
             } else if let Some(database) = self.database(oid) {
                 if made_room {
@@ -363,7 +388,9 @@ impl WorkQueue {
     }
 
     fn failed(&mut self, oid: u32, kind: Kind, now: i64) {
-        if let Some(database) = self.database(oid).filter(|_| kind == Kind::Index) {
+        if kind == Kind::Graph {
+            self.graph_failed(oid, now);
+        } else if let Some(database) = self.database(oid).filter(|_| kind == Kind::Index) {
             database.index_not_before = now + INDEX_DELAY;
         } else if let Some(database) = self.database(oid) {
             let delay = FIRST_DELAY << database.failures.min(8);

@@ -8,8 +8,8 @@ use super::scope::Scope;
 use super::{SearchRequest, diagnostics::Stages, scored};
 use crate::error::{Error, Result};
 use crate::pg::transaction;
+use crate::storage::Id;
 use crate::storage::graph::{self, LinkNature, LinkRow, MentionRow, RelationRow};
-use crate::storage::{Id, chunk};
 use pgrx::PgSqlErrorCode;
 use rag_core::fuse::{RRF_K, Ranked, rrf};
 use rag_core::graph::{asks_for_relations, names_in};
@@ -25,6 +25,11 @@ const LEAST_STRENGTH: f64 = 0.5;
 const LENT_CHUNKS: usize = 3;
 /// Linked documents that are looked into.
 const MOST_CANDIDATES: usize = 60;
+/// Chunks of one linked document that are looked at.
+const MOST_CHUNKS_OF_DOCUMENT: usize = 2_000;
+/// Where a caller sees more domains than this, the graph looks at those of the best hits alone: each name is looked up in
+/// each domain.
+pub(super) const MOST_DOMAINS: usize = 64;
 /// What more documents or places name than this connects nothing.
 const MOST_DOCUMENTS: usize = 50;
 const MOST_PLACES: usize = 400;
@@ -113,9 +118,7 @@ struct Expansion {
 
 impl Expansion {
     fn of(scope: &Scope, query: &str, allowed: Option<&Allowed>, order: &[Ranked]) -> Result<Self> {
-        let domains = scope.ids();
-        let best = &order[..order.len().min(HITS)];
-        let hits = Hits::of(&domains, best)?;
+        let (hits, domains) = Hits::of(scope, order)?;
         let scores = related_chunks(&domains, query, &hits)?;
         let lent = lent_chunks(scope, &domains, query, allowed, &hits, &scores)?;
         Ok(Self { related: best_visible(scope, allowed, &scores)?, lent })
@@ -148,16 +151,23 @@ struct Hits {
 }
 
 impl Hits {
-    fn of(domains: &[Id], best: &[Ranked]) -> Result<Self> {
-        let chunks: Vec<Id> = best.iter().map(|hit| hit.id).collect();
-        let found: HashMap<Id, Id> = graph::documents_of(domains, &chunks)?.into_iter().collect();
+    /// The hits, and the domains in which the graph is looked at.
+    fn of(scope: &Scope, order: &[Ranked]) -> Result<(Self, Vec<Id>)> {
+        let mut domains = scope.ids();
+        let chunks: Vec<Id> = order.iter().take(HITS).map(|hit| hit.id).collect();
+        let found = graph::places_of(&domains, &chunks)?;
+        if domains.len() > MOST_DOMAINS {
+            domains.retain(|domain| found.iter().any(|place| place.domain == *domain));
+        }
+        let document_of: HashMap<Id, Id> =
+            found.into_iter().map(|place| (place.chunk, place.document)).collect();
         let mut documents: Vec<Id> = Vec::new();
-        for document in chunks.iter().filter_map(|chunk| found.get(chunk)) {
+        for document in chunks.iter().filter_map(|chunk| document_of.get(chunk)) {
             if !documents.contains(document) {
                 documents.push(*document);
             }
         }
-        Ok(Self { chunks, documents })
+        Ok((Self { chunks, documents }, domains))
     }
 
     /// Entities that the hits name and the query does not, with their share: the more a better hit is about one, the
@@ -285,13 +295,18 @@ fn reached(
     relations: &[RelationRow],
     known: &BTreeMap<String, f64>,
 ) -> HashMap<String, f64> {
-    let from: HashMap<&str, f64> = frontier.iter().map(|(key, share)| (key.as_str(), *share)).collect();
+    // What is both reached and named by a hit is there twice, and counts with the greater share.
+    let mut from: HashMap<&str, f64> = HashMap::new();
+    for (key, share) in frontier {
+        let best = from.entry(key).or_default();
+        *best = best.max(*share);
+    }
     let mut reached: HashMap<String, f64> = HashMap::new();
     for relation in relations {
-        if known.contains_key(&relation.to) {
+        let share = STEP_SHARE * from.get(relation.from.as_str()).copied().unwrap_or_default();
+        if known.get(&relation.to).is_some_and(|known| *known >= share) {
             continue;
         }
-        let share = STEP_SHARE * from.get(relation.from.as_str()).copied().unwrap_or_default();
         let best = reached.entry(relation.to.clone()).or_default();
         *best = best.max(share);
     }
@@ -329,14 +344,17 @@ fn lent_chunks(
         return Ok(Vec::new());
     }
     let documents: Vec<Id> = candidates.iter().map(|candidate| candidate.document).collect();
-    let chunks: HashSet<Id> = chunk::ids_of_documents(domains, &documents)?.into_iter().collect();
+    let chunks = graph::chunks_of(domains, &documents, MOST_CHUNKS_OF_DOCUMENT)?;
+    let chunks: HashSet<Id> = chunks.into_iter().collect();
     let within = Allowed { documents, chunks };
     let mut retriever = KeywordRetriever::open(scope, query, Some(&within))?;
     let matching = retrieve(&mut retriever, MOST_CHUNKS, |unknown| scope.visible(unknown))?;
     let naming = best_visible(scope, Some(&within), scores)?;
     let found = rrf(&[(&matching, 1.0), (&naming, 1.0)], RRF_K);
     let ids: Vec<Id> = found.iter().map(|hit| hit.id).collect();
-    let document_of: HashMap<Id, Id> = graph::documents_of(domains, &ids)?.into_iter().collect();
+    let places = graph::places_of(domains, &ids)?;
+    let document_of: HashMap<Id, Id> =
+        places.into_iter().map(|place| (place.chunk, place.document)).collect();
     let mut of_document: HashMap<Id, Vec<Ranked>> = HashMap::new();
     for hit in found {
         if let Some(document) = document_of.get(&hit.id) {
@@ -440,8 +458,7 @@ fn shared_strength(count: usize) -> f64 {
 
 /// The entity that the best hits are most about, that the query does not name and that few documents name.
 pub(super) fn next_entity(scope: &Scope, query: &str, order: &[Ranked]) -> Result<Option<String>> {
-    let domains = scope.ids();
-    let hits = Hits::of(&domains, &order[..order.len().min(HITS)])?;
+    let (hits, domains) = Hits::of(scope, order)?;
     let named: HashSet<String> = names_in(query).into_iter().collect();
     let candidates = heaviest(hits.entities(&domains, &named)?.into_iter());
     let mut places = Places::default();

@@ -1,6 +1,6 @@
 //! What is related to a document or an entity, as far as the caller sees the documents that say so.
 
-use super::graph::linked_documents;
+use super::graph::{MOST_DOMAINS, linked_documents};
 use super::scope::Scope;
 use crate::error::Result;
 use crate::storage::Id;
@@ -38,12 +38,18 @@ pub(crate) struct Related {
 }
 
 /// The `k` strongest relations of a document, by id or uri, or else of the entity of this name; ties by depth, relation, name
-/// and chunk. Empty for what is nowhere to be seen.
+/// and chunk. Empty for what is nowhere to be seen. Of more than 64 domains those are looked at that name the entity, at most
+/// 64, or of a document its own.
 pub(crate) fn related(scope: &Scope, subject: &str, k: usize, depth: i32) -> Result<Vec<Related>> {
-    let domains = scope.ids();
-    let mut rows = match graph::document_called(&domains, subject.trim())? {
+    let mut domains = scope.ids();
+    let document = graph::document_called(&domains, subject.trim())?;
+    let subject = key(subject);
+    if domains.len() > MOST_DOMAINS {
+        domains = graph::domains_with(&domains, document, &subject, MOST_DOMAINS)?;
+    }
+    let mut rows = match document {
         Some(document) => of_document(&domains, document)?,
-        None => of_entity(&domains, key(subject), depth)?,
+        None => of_entity(&domains, subject, depth)?,
     };
     rows.sort_by(|a, b| {
         let order = b.strength.total_cmp(&a.strength).then(a.depth.cmp(&b.depth));

@@ -13,8 +13,9 @@ const CHUNKS: i64 = 4000;
 
 /// What is cleared, in this order: documents come after all that was made of them, so that whoever still
 /// writes for one is waited for.
-const TABLES: [(&str, i64); 14] = [
+const TABLES: [(&str, i64); 15] = [
     ("job", 10_000),
+    ("graph_job", 10_000),
     ("chunk", CHUNKS),
     ("section", 10_000),
     ("metadata_value", 10_000),
@@ -120,6 +121,7 @@ fn delete_if_empty(domain: Id) -> Result<bool> {
            AND NOT EXISTS (SELECT FROM rag.entity_mention t WHERE t.domain_id = $1)
            AND NOT EXISTS (SELECT FROM rag.entity_relation t WHERE t.domain_id = $1)
            AND NOT EXISTS (SELECT FROM rag.document_link t WHERE t.domain_id = $1)
+           AND NOT EXISTS (SELECT FROM rag.graph_job t WHERE t.domain_id = $1)
            AND NOT EXISTS (SELECT FROM rag.deletion_count t WHERE t.domain_id = $1)
          RETURNING true",
         vec![uuid(domain).into()],

@@ -6,20 +6,52 @@ use super::{Id, id, uuid, uuids};
 use crate::error::Result;
 use crate::pg::spi;
 use pgrx::Uuid;
-use rag_core::graph::{DocumentGraph, TITLE_WEIGHT};
+use rag_core::graph::DocumentGraph;
 use rag_core::option::Choice;
 
-/// Makes a document's part of the graph this one; `chunks` are the ids of its chunks, in order. Elevated.
-pub(crate) fn replace(domain: Id, document: Id, chunks: &[Id], graph: &DocumentGraph) -> Result<()> {
+/// Makes what rules find in a document this; `chunks` are the ids of its chunks, in order. What a chat model found in these
+/// chunks stays, if it is `kept`, where no rule says the same; else it goes, and nothing is asked any more. Elevated.
+pub(crate) fn replace(
+    domain: Id,
+    document: Id,
+    chunks: &[Id],
+    graph: &DocumentGraph,
+    kept: ChatPart,
+) -> Result<()> {
     let of_document = || vec![uuid(domain).into(), uuid(document).into()];
+    let mut args = of_document();
+    let (keeps_chat, stays) = (
+        kept == ChatPart::Kept,
+        "domain_id = $1 AND document_id = $2 AND $3 AND by_chat AND chunk_id = ANY ($4)",
+    );
+    args.extend([keeps_chat.into(), uuids(chunks.iter().copied()).into()]);
     spi::run(
-        "WITH relations AS (DELETE FROM rag.entity_relation WHERE domain_id = $1 AND document_id = $2),
-              links AS (DELETE FROM rag.document_link WHERE domain_id = $1 AND document_id = $2)
-         DELETE FROM rag.entity_mention WHERE domain_id = $1 AND document_id = $2",
-        of_document(),
+        &format!(
+            "WITH relations AS (
+                 DELETE FROM rag.entity_relation WHERE domain_id = $1 AND document_id = $2 AND NOT ({stays})
+             ), links AS (
+                 DELETE FROM rag.document_link WHERE domain_id = $1 AND document_id = $2
+             ), jobs AS (
+                 DELETE FROM rag.graph_job WHERE domain_id = $1 AND document_id = $2 AND NOT $3
+             )
+             DELETE FROM rag.entity_mention WHERE domain_id = $1 AND document_id = $2 AND NOT ({stays})"
+        ),
+        args,
     )?;
     if !graph.mentions.is_empty() {
         let mentions = &graph.mentions;
+        if keeps_chat {
+            let mut args = of_document();
+            args.extend([
+                uuids(mentions.iter().map(|m| chunks[m.chunk])).into(),
+                mentions.iter().map(|m| m.key.clone()).collect::<Vec<_>>().into(),
+            ]);
+            spi::run(
+                "DELETE FROM rag.entity_mention m USING unnest($3::uuid[], $4::text[]) AS r (chunk_id, key)
+                 WHERE m.domain_id = $1 AND m.document_id = $2 AND m.chunk_id = r.chunk_id AND m.key = r.key",
+                args,
+            )?;
+        }
         let mut args = of_document();
         args.extend([
             uuids(mentions.iter().map(|m| chunks[m.chunk])).into(),
@@ -36,19 +68,20 @@ pub(crate) fn replace(domain: Id, document: Id, chunks: &[Id], graph: &DocumentG
         )?;
     }
     if !graph.edges.is_empty() {
-        let edges = &graph.edges;
-        let mut args = of_document();
-        args.extend([
-            uuids(edges.iter().map(|e| chunks[e.chunk])).into(),
-            edges.iter().map(|e| e.subject.clone()).collect::<Vec<_>>().into(),
-            edges.iter().map(|e| e.verb.name()).collect::<Vec<_>>().into(),
-            edges.iter().map(|e| e.object.clone()).collect::<Vec<_>>().into(),
-        ]);
+        if keeps_chat {
+            spi::run(
+                "UPDATE rag.entity_relation e SET by_chat = false
+                 FROM unnest($3::uuid[], $4::text[], $5::text[], $6::text[]) AS r (chunk_id, subject, relation, object)
+                 WHERE e.domain_id = $1 AND e.document_id = $2 AND e.by_chat AND e.chunk_id = r.chunk_id
+                   AND e.subject = r.subject AND e.relation = r.relation AND e.object = r.object",
+                edge_args(of_document(), chunks, graph),
+            )?;
+        }
         spi::run(
             "INSERT INTO rag.entity_relation (domain_id, document_id, chunk_id, subject, relation, object)
              SELECT $1, $2, r.* FROM unnest($3::uuid[], $4::text[], $5::text[], $6::text[]) r
              ON CONFLICT DO NOTHING",
-            args,
+            edge_args(of_document(), chunks, graph),
         )?;
     }
     if !graph.links.is_empty() {
@@ -69,6 +102,25 @@ pub(crate) fn replace(domain: Id, document: Id, chunks: &[Id], graph: &DocumentG
         )?;
     }
     Ok(())
+}
+
+/// The relations, behind the arguments that name the document.
+fn edge_args(mut args: Vec<spi::Arg>, chunks: &[Id], graph: &DocumentGraph) -> Vec<spi::Arg> {
+    let edges = &graph.edges;
+    args.extend([
+        uuids(edges.iter().map(|e| chunks[e.chunk])).into(),
+        edges.iter().map(|e| e.subject.clone()).collect::<Vec<_>>().into(),
+        edges.iter().map(|e| e.verb.name()).collect::<Vec<_>>().into(),
+        edges.iter().map(|e| e.object.clone()).collect::<Vec<_>>().into(),
+    ]);
+    args
+}
+
+/// What becomes of what a chat model found in a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChatPart {
+    Kept,
+    Dropped,
 }
 
 /// A chunk that names an entity.
@@ -93,14 +145,15 @@ fn mention_of_row(row: &spi::Row) -> Result<MentionRow> {
     })
 }
 
-/// Where the domains name these keys: at most `limit` places of each.
+/// Where the domains name these keys: at most `limit` places of each, the first of the index. To sort before they are counted
+/// would be to read what everybody names.
 pub(crate) fn mentions_of(domains: &[Id], keys: &[String], limit: usize) -> Result<Vec<MentionRow>> {
     spi::read_snapshot(
         "SELECT m.key, m.kind, m.name, m.document_id, m.chunk_id, m.weight
          FROM unnest($2::text[]) k (key)
          CROSS JOIN LATERAL (
-             SELECT e.* FROM rag.entity_mention e WHERE e.domain_id = ANY ($1) AND e.key = k.key
-             ORDER BY e.document_id, e.chunk_id LIMIT $3) m",
+             SELECT e.* FROM rag.entity_mention e WHERE e.domain_id = ANY ($1) AND e.key = k.key LIMIT $3) m
+         ORDER BY m.key, m.document_id, m.chunk_id",
         vec![uuids(domains.iter().copied()).into(), keys.to_vec().into(), (limit as i64).into()],
         mention_of_row,
     )
@@ -160,12 +213,11 @@ pub(crate) fn relations_of(domains: &[Id], keys: &[String], limit: usize) -> Res
          FROM unnest($2::text[]) k (key)
          CROSS JOIN LATERAL (
              (SELECT s.relation, s.object AS other, true AS is_subject, s.document_id, s.chunk_id
-              FROM rag.entity_relation s WHERE s.domain_id = ANY ($1) AND s.subject = k.key
-              ORDER BY s.document_id, s.chunk_id, s.relation, s.object LIMIT $3)
+              FROM rag.entity_relation s WHERE s.domain_id = ANY ($1) AND s.subject = k.key LIMIT $3)
              UNION ALL
              (SELECT o.relation, o.subject, false, o.document_id, o.chunk_id
-              FROM rag.entity_relation o WHERE o.domain_id = ANY ($1) AND o.object = k.key
-              ORDER BY o.document_id, o.chunk_id, o.relation, o.subject LIMIT $3)) r",
+              FROM rag.entity_relation o WHERE o.domain_id = ANY ($1) AND o.object = k.key LIMIT $3)) r
+         ORDER BY k.key, r.document_id, r.chunk_id, r.relation, r.other, r.is_subject",
         vec![uuids(domains.iter().copied()).into(), keys.to_vec().into(), (limit as i64).into()],
         |row| {
             Ok(RelationRow {
@@ -214,34 +266,38 @@ fn link_of_row(row: &spi::Row) -> Result<LinkRow> {
 }
 
 /// The documents of the domains that these point to: by address the one of that uri; by title the one of that title; by
-/// number the one whose title or file name has it. At most `limit` links of each document.
+/// number the one whose title or file name has it, which index `entity_mention_title` knows. At most `limit` links of each
+/// document, the strongest ones.
 pub(crate) fn links_from(domains: &[Id], documents: &[Id], limit: usize) -> Result<Vec<LinkRow>> {
     spi::read_snapshot(
         "SELECT DISTINCT d.id, t.id, true, l.strength, l.chunk_id
          FROM unnest($2::uuid[]) d (id)
          CROSS JOIN LATERAL (
-             SELECT * FROM rag.document_link k WHERE k.domain_id = ANY ($1) AND k.document_id = d.id LIMIT $3) l
+             SELECT k.* FROM rag.document_link k WHERE k.domain_id = ANY ($1) AND k.document_id = d.id
+             ORDER BY k.strength DESC, k.kind, k.target, k.chunk_id LIMIT $3) l
          CROSS JOIN LATERAL (
              (SELECT a.id FROM rag.document a
               WHERE l.kind = 'address' AND a.domain_id = ANY ($1) AND a.uri = l.target LIMIT 4)
              UNION ALL
              (SELECT v.document_id FROM rag.metadata_value v
-              WHERE l.kind = 'title' AND v.domain_id = ANY ($1) AND v.key = 'title' AND v.text_value = l.target LIMIT 4)
+              WHERE l.kind = 'title' AND v.domain_id = ANY ($1) AND v.key = 'title' AND v.text_value = l.target
+              LIMIT 4)
              UNION ALL
              (SELECT m.document_id FROM rag.entity_mention m
-              WHERE l.kind = 'code' AND m.domain_id = ANY ($1) AND m.key = l.target AND m.weight >= $4 LIMIT 4)) t (id)
+              WHERE l.kind = 'code' AND m.domain_id = ANY ($1) AND m.key = l.target AND m.weight >= 1
+              ORDER BY m.document_id LIMIT 4)) t (id)
          WHERE t.id <> d.id",
         vec![
             uuids(domains.iter().copied()).into(),
             uuids(documents.iter().copied()).into(),
             (limit as i64).into(),
-            TITLE_WEIGHT.into(),
         ],
         link_of_row,
     )
 }
 
-/// The documents of the domains that point to these, as [`links_from`] has it.
+/// The documents of the domains that point to these, as [`links_from`] has it: the strongest links of the first that are
+/// found of each name.
 pub(crate) fn links_to(domains: &[Id], documents: &[Id], limit: usize) -> Result<Vec<LinkRow>> {
     spi::read_snapshot(
         "SELECT DISTINCT n.id, l.document_id, false, l.strength, l.chunk_id
@@ -252,28 +308,76 @@ pub(crate) fn links_to(domains: &[Id], documents: &[Id], limit: usize) -> Result
                WHERE d.domain_id = ANY ($1) AND d.id = ANY ($2) AND d.title IS NOT NULL
                UNION ALL
                SELECT m.document_id, 'code', m.key FROM rag.entity_mention m
-               WHERE m.domain_id = ANY ($1) AND m.document_id = ANY ($2) AND m.kind = 'document_code' AND m.weight >= $4) n
+               WHERE m.domain_id = ANY ($1) AND m.document_id = ANY ($2) AND m.kind = 'document_code' AND m.weight >= 1) n
          CROSS JOIN LATERAL (
-             SELECT k.* FROM rag.document_link k
-             WHERE k.domain_id = ANY ($1) AND k.kind = n.kind AND k.target = n.target LIMIT $3) l
+             SELECT t.* FROM (
+                 SELECT k.* FROM rag.document_link k
+                 WHERE k.domain_id = ANY ($1) AND k.kind = n.kind AND k.target = n.target LIMIT 5 * $3) t
+             ORDER BY t.strength DESC, t.document_id, t.chunk_id LIMIT $3) l
          WHERE l.document_id <> n.id",
         vec![
             uuids(domains.iter().copied()).into(),
             uuids(documents.iter().copied()).into(),
             (limit as i64).into(),
-            TITLE_WEIGHT.into(),
         ],
         link_of_row,
     )
 }
 
-/// The documents of these chunks, as pairs of chunk and document.
-pub(crate) fn documents_of(domains: &[Id], chunks: &[Id]) -> Result<Vec<(Id, Id)>> {
+/// Where a chunk is.
+pub(crate) struct ChunkPlace {
+    pub(crate) chunk: Id,
+    pub(crate) document: Id,
+    pub(crate) domain: Id,
+}
+
+/// Documents and domains of these chunks.
+pub(crate) fn places_of(domains: &[Id], chunks: &[Id]) -> Result<Vec<ChunkPlace>> {
     spi::read_snapshot(
-        "SELECT c.id, c.document_id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
+        "SELECT c.id, c.document_id, c.domain_id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
          WHERE c.domain_id = ANY ($1)",
         vec![uuids(domains.iter().copied()).into(), uuids(chunks.iter().copied()).into()],
-        |row| Ok((id(row.require(1)?), id(row.require(2)?))),
+        |row| {
+            Ok(ChunkPlace {
+                chunk: id(row.require(1)?),
+                document: id(row.require(2)?),
+                domain: id(row.require(3)?),
+            })
+        },
+    )
+}
+
+/// Chunks of documents: at most `limit` of each.
+pub(crate) fn chunks_of(domains: &[Id], documents: &[Id], limit: usize) -> Result<Vec<Id>> {
+    spi::read_snapshot(
+        "SELECT c.id FROM unnest($2::uuid[]) d (id)
+         CROSS JOIN LATERAL (
+             SELECT k.id FROM rag.chunk k WHERE k.domain_id = ANY ($1) AND k.document_id = d.id LIMIT $3) c",
+        vec![
+            uuids(domains.iter().copied()).into(),
+            uuids(documents.iter().copied()).into(),
+            (limit as i64).into(),
+        ],
+        |row| row.require::<Uuid>(1).map(id),
+    )
+}
+
+/// Which of the domains a document is in, or else (`None`) name an entity: at most `limit`.
+pub(crate) fn domains_with(domains: &[Id], document: Option<Id>, key: &str, limit: usize) -> Result<Vec<Id>> {
+    spi::read_snapshot(
+        "SELECT g.id FROM unnest($1::uuid[]) g (id)
+         WHERE CASE WHEN $2 IS NULL THEN EXISTS (
+                        SELECT FROM rag.entity_mention m WHERE m.domain_id = g.id AND m.domain_id = ANY ($1) AND m.key = $3)
+                    ELSE EXISTS (
+                        SELECT FROM rag.document d WHERE d.domain_id = g.id AND d.domain_id = ANY ($1) AND d.id = $2) END
+         ORDER BY g.id LIMIT $4",
+        vec![
+            uuids(domains.iter().copied()).into(),
+            document.map(uuid).into(),
+            key.into(),
+            (limit as i64).into(),
+        ],
+        |row| row.require::<Uuid>(1).map(id),
     )
 }
 

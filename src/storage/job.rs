@@ -364,7 +364,7 @@ pub(crate) enum Steered<'a> {
 
 impl Steered<'_> {
     /// Domains, and the document or null, as the first two arguments of a statement.
-    fn args(self) -> Vec<spi::Arg> {
+    pub(super) fn args(self) -> Vec<spi::Arg> {
         let (domains, document) = match self {
             Steered::Domains(domains) => (domains.to_vec(), None),
             Steered::Document(domain, document) => (vec![domain], Some(uuid(document))),

@@ -2,6 +2,7 @@
 //!
 //! Elevated: whoever calls has found out whose domains these are.
 
+use super::graph::ChatPart;
 use super::segment::SegmentHeader;
 use super::{Id, chunk, graph, id, uuid};
 use crate::error::Result;
@@ -148,7 +149,8 @@ pub(crate) fn stray_graph(domain: Id) -> Result<i64> {
         &format!(
             "SELECT (SELECT count(*) FROM rag.entity_mention g WHERE {STRAY_GRAPH})
                   + (SELECT count(*) FROM rag.entity_relation g WHERE {STRAY_GRAPH})
-                  + (SELECT count(*) FROM rag.document_link g WHERE {STRAY_GRAPH})"
+                  + (SELECT count(*) FROM rag.document_link g WHERE {STRAY_GRAPH})
+                  + (SELECT count(*) FROM rag.graph_job g WHERE {STRAY_GRAPH})"
         ),
         domain,
     )
@@ -159,7 +161,8 @@ pub(crate) fn delete_stray_graph(domain: Id) -> Result<()> {
     spi::run(
         &format!(
             "WITH relations AS (DELETE FROM rag.entity_relation g WHERE {STRAY_GRAPH}),
-                  links AS (DELETE FROM rag.document_link g WHERE {STRAY_GRAPH})
+                  links AS (DELETE FROM rag.document_link g WHERE {STRAY_GRAPH}),
+                  jobs AS (DELETE FROM rag.graph_job g WHERE {STRAY_GRAPH})
              DELETE FROM rag.entity_mention g WHERE {STRAY_GRAPH}"
         ),
         vec![uuid(domain).into()],
@@ -168,7 +171,7 @@ pub(crate) fn delete_stray_graph(domain: Id) -> Result<()> {
 
 /// Takes away the chunks of a document, with their vectors and what they name.
 pub(crate) fn delete_chunks(domain: Id, document: Id) -> Result<()> {
-    graph::replace(domain, document, &[], &DocumentGraph::default())?;
+    graph::replace(domain, document, &[], &DocumentGraph::default(), ChatPart::Dropped)?;
     chunk::delete_others(domain, document, &[])
 }
 

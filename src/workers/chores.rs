@@ -9,7 +9,7 @@ use crate::error::{Error, Result, unless_locked};
 use crate::pg::{query_log as notes, shared, worker};
 use crate::search;
 use crate::storage::dropped::{self, Progress};
-use crate::storage::{query_log, vector_index, verify};
+use crate::storage::{graph_job, query_log, vector_index, verify};
 use std::time::{Duration, Instant};
 
 /// Between two looks of a busy worker for what is rarely to be done.
@@ -62,6 +62,7 @@ impl Chores {
         self.clean_log()?;
         if self.looked.elapsed() >= LOOK {
             want_indexes()?;
+            want_graph()?;
             merge::merge_once()?;
             self.looked = Instant::now();
         }
@@ -79,6 +80,7 @@ impl Chores {
             return Ok(true);
         }
         want_indexes()?;
+        want_graph()?;
         self.sweep()?;
         unless_locked(worker::transaction(search::remove_stale_files))?;
         attach::clean_up()?;
@@ -174,6 +176,18 @@ fn want_indexes() -> Result<()> {
     let missing = worker::transaction(|| vector_index::missing(config::exact_search_limit()));
     if unless_locked(missing)?.flatten().is_some() {
         shared::request_index();
+    }
+    Ok(())
+}
+
+/// Has a graph worker come when there are chunks about which the chat model is to be asked.
+fn want_graph() -> Result<()> {
+    if config::llm_url().is_none() || !config::graph() {
+        return Ok(());
+    }
+    let due = unless_locked(worker::transaction(graph_job::seconds_until_due))?.flatten();
+    if let Some(seconds) = due {
+        shared::request_graph(Duration::from_secs_f64(seconds.clamp(0.0, 1e6)));
     }
     Ok(())
 }

@@ -63,7 +63,7 @@ const ORPHAN_LOOK: Duration = Duration::from_secs(5);
 const FULL_DELAY_S: f64 = 2.0;
 
 /// When a database is looked at again in which a whole table was locked.
-const LOCKED_DELAY: Duration = Duration::from_secs(5);
+pub(super) const LOCKED_DELAY: Duration = Duration::from_secs(5);
 
 /// Pause before another look at a document that changed while it was processed.
 const STALE_DELAY_S: f64 = 0.2;
@@ -97,7 +97,7 @@ fn run(database: u32) {
 }
 
 /// Whether this database's documents are ours to process. Where they are not, the worker has left, and said why.
-fn may_work() -> bool {
+pub(super) fn may_work() -> bool {
     match worker::transaction(|| Ok((installed::installed()?, storage::is_replicated()?))) {
         Ok((Installed::Yes, false)) => return true,
         // Looked at again with each nap of the launcher.
@@ -112,7 +112,7 @@ fn may_work() -> bool {
     false
 }
 
-fn later(delay: Duration) -> i64 {
+pub(super) fn later(delay: Duration) -> i64 {
     server::now().saturating_add(i64::try_from(delay.as_micros()).unwrap_or(i64::MAX))
 }
 
@@ -164,7 +164,7 @@ fn is_spare() -> bool {
     shared::is_spare_worker(config::ingest_workers())
 }
 
-fn report(what: &str, error: &Error) {
+pub(super) fn report(what: &str, error: &Error) {
     worker::log(
         pgrx::PgLogLevel::WARNING,
         error.code,

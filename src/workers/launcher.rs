@@ -117,6 +117,7 @@ impl Launcher {
         let (name, function) = match kind {
             Kind::Ingest => ("rag_ext ingest", "rag_ext_ingest_main"),
             Kind::Index => ("rag_ext index", "rag_ext_index_main"),
+            Kind::Graph => ("rag_ext graph", "rag_ext_graph_main"),
         };
         let started = StartedWorker::start(name, function, database, place);
         match started {

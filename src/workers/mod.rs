@@ -2,12 +2,14 @@
 //!
 //! Two workers run as long as the server: "rag_ext engine" keeps the engine's process alive, "rag_ext launcher"
 //! starts "rag_ext ingest" workers where there is work and lets them go where there is none, so that an idle
-//! database has no connection of ours. Beside them "rag_ext index" builds vector indexes, which takes long.
+//! database has no connection of ours. Beside them "rag_ext index" builds vector indexes, which takes long, and "rag_ext graph"
+//! asks the chat model what chunks name.
 
 mod attach;
 mod chores;
 pub(crate) mod engine_settings;
 mod failure;
+mod graph;
 mod index;
 mod ingest;
 pub(crate) mod launcher;

@@ -21,6 +21,8 @@ pub enum ChatReply {
     Hang,
     /// Each of these in turn, and the last one from then on.
     Turns(Vec<ChatReply>),
+    /// The first whose words the conversation has; of none, status 404.
+    ByWords(Vec<(&'static str, ChatReply)>),
 }
 
 /// A running endpoint.
@@ -66,20 +68,25 @@ impl ChatStub {
 
 fn serve(stream: TcpStream, reply: &Mutex<ChatReply>, requests: &Mutex<Vec<Value>>) {
     let Some(body) = read_body(&stream) else { return };
-    requests.lock().unwrap().push(serde_json::from_slice(&body).unwrap_or(Value::Null));
-    let reply = in_turn(&mut reply.lock().unwrap());
+    let request: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    let reply = chosen(&mut reply.lock().unwrap(), &request["messages"].to_string());
+    requests.lock().unwrap().push(request);
     match reply {
         ChatReply::Message(text) => respond(stream, 200, "", &completion(&text).to_string()),
         ChatReply::Status(status, body) => respond(stream, status, "", &body),
         ChatReply::Redirect(to) => respond(stream, 307, &format!("Location: {to}\r\n"), ""),
         ChatReply::Hang => std::thread::sleep(Duration::from_secs(600)),
-        ChatReply::Turns(_) => panic!("a turn cannot have turns"),
+        ChatReply::Turns(_) | ChatReply::ByWords(_) => panic!("a turn cannot have turns"),
     }
 }
 
 /// The reply whose turn it is.
-fn in_turn(reply: &mut ChatReply) -> ChatReply {
+fn chosen(reply: &mut ChatReply, conversation: &str) -> ChatReply {
     match reply {
+        ChatReply::ByWords(cases) => {
+            let case = cases.iter_mut().find(|(words, _)| conversation.contains(words));
+            case.map_or(ChatReply::Status(404, "{}".into()), |(_, reply)| chosen(reply, conversation))
+        }
         ChatReply::Turns(turns) if turns.len() > 1 => turns.remove(0),
         ChatReply::Turns(turns) => turns[0].clone(),
         other => other.clone(),

@@ -2,6 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "graph/bounds.rs"]
+mod bounds;
+#[path = "graph/chat.rs"]
+mod chat;
+#[path = "graph/links.rs"]
+mod links;
 #[path = "graph/questions.rs"]
 mod questions;
 #[path = "graph/rights.rs"]

@@ -1,6 +1,7 @@
 //! Options of a collection, read from jsonb.
 
 use crate::chunking::ChunkOptions;
+use crate::graph::Extraction;
 use crate::option::{OptionError, OptionReader};
 use serde_json::Value;
 
@@ -11,6 +12,8 @@ pub struct CollectionOptions {
     pub chunking: ChunkOptions,
     /// The default of the search option of this name, for its chunks; 0 to 1.
     pub feedback_boost: Option<f64>,
+    /// By what the graph of its documents is found.
+    pub graph: Extraction,
 }
 
 impl CollectionOptions {
@@ -25,8 +28,9 @@ impl CollectionOptions {
             None => ChunkOptions::default(),
         };
         let feedback_boost = reader.number(Self::FEEDBACK_BOOST, 0.0..=1.0)?;
+        let graph = reader.choice("graph")?.unwrap_or_default();
         reader.finish()?;
-        Ok(Self { chunking, feedback_boost })
+        Ok(Self { chunking, feedback_boost, graph })
     }
 }
 

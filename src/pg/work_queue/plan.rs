@@ -6,6 +6,8 @@ pub(crate) enum Kind {
     Ingest,
     /// Builds vector indexes, which takes long: beside the others, so that ingestion goes on.
     Index,
+    /// Asks the chat model what chunks name. It counts for no limit, and leaves where its place is wanted.
+    Graph,
 }
 
 /// A worker's place in the queue.

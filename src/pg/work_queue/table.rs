@@ -21,6 +21,11 @@ pub(super) struct Database {
     /// A vector index is to be built, not before the time.
     pub(super) index_wanted: bool,
     pub(super) index_not_before: i64,
+    /// The chat model is to be asked about chunks, from `graph_due` on.
+    pub(super) graph_wanted: bool,
+    pub(super) graph_due: i64,
+    /// No graph worker starts before this, after failures.
+    pub(super) graph_not_before: i64,
     /// Nobody starts before this: the database or the extension is being dropped.
     pub(super) closed_until: i64,
 }
@@ -67,6 +72,9 @@ pub(super) const NO_DATABASE: Database = Database {
     last_start: 0,
     index_wanted: false,
     index_not_before: 0,
+    graph_wanted: false,
+    graph_due: 0,
+    graph_not_before: 0,
     closed_until: 0,
 };
 pub(super) const NO_WORKER: Worker = Worker {
@@ -85,6 +93,14 @@ pub(super) const NO_WORKER: Worker = Worker {
     follows: 0,
     serves: 0,
 };
+
+impl Database {
+    /// When a graph worker may start that is wanted.
+    pub(super) fn graph_at(&self) -> Option<i64> {
+        let at = self.graph_due.max(self.graph_not_before).max(self.closed_until);
+        self.graph_wanted.then_some(at)
+    }
+}
 
 impl Worker {
     pub(super) fn runs_in(&self, oid: u32) -> bool {

@@ -96,3 +96,28 @@ fn equal_names_of_two_owners_are_two_entities() {
     let rows = "SELECT count(*) FROM rag.graph_entity WHERE key = 'coolant pump'";
     assert_eq!((admin.count(rows), ann.count(rows)), (2, 1));
 }
+
+#[test]
+fn what_added_policies_hide_gives_nothing_to_a_search() {
+    for (name, table, condition) in [
+        ("graph_hidden_document", "rag.document", "uri IS DISTINCT FROM 'plant/pump.md'"),
+        ("graph_hidden_chunk", "rag.chunk", "content !~ 'Pump'"),
+    ] {
+        let database = Database::new(name);
+        let (ann, bob) = (database.role("ann"), database.role("bob"));
+        let (mut owner, mut reader) = (database.connect(&ann), database.connect(&bob));
+        for (uri, text) in &NOTES[1..] {
+            owner.ingest(text, uri);
+        }
+        owner.run(&format!("SELECT rag_grant('default', 'role:{bob}', 'read')"));
+        reader.run(&format!("SELECT rag_accept('role:{ann}', 'default')"));
+        database.admin().run(&format!(
+            "SELECT rag_add_policy('{table}', 'no_pumps', command => 'select',
+                 using_expression => $$current_user <> '{bob}' OR {condition}$$)"
+        ));
+        let before = given(&mut reader);
+        owner.ingest(NOTES[0].1, NOTES[0].0);
+        assert_eq!(given(&mut reader), before, "{table}");
+        assert!(owner.count("SELECT count(*) FROM rag_related('coolant pump')") > 0);
+    }
+}

@@ -43,6 +43,7 @@ fn plain_sql_is_enough_for_a_document_from_first_to_last() {
         "entity_mention",
         "entity_relation",
         "document_link",
+        "graph_job",
     ] {
         assert_eq!(admin.count(&format!("SELECT count(*) FROM rag.{table}")), 0, "rag.{table}");
     }

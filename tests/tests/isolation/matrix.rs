@@ -6,7 +6,7 @@ use rag_tests::{Database, Session, wait_until};
 use std::time::Duration;
 
 /// Relations whose rows belong to a domain.
-const BY_DOMAIN: [&str; 11] = [
+const BY_DOMAIN: [&str; 12] = [
     "document",
     "chunk",
     "section",
@@ -18,6 +18,7 @@ const BY_DOMAIN: [&str; 11] = [
     "entity_mention",
     "entity_relation",
     "document_link",
+    "graph_job",
 ];
 /// Relations that are not for ordinary roles.
 const INTERNAL: [&str; 8] = [
@@ -31,8 +32,15 @@ const INTERNAL: [&str; 8] = [
     "allowed_privilege",
 ];
 /// Views over documents, with an owner.
-const BY_OWNER: [&str; 6] =
-    ["job_status", "failed_job", "document_in", "graph_entity", "graph_relation", "graph_link"];
+const BY_OWNER: [&str; 7] = [
+    "job_status",
+    "failed_job",
+    "document_in",
+    "graph_entity",
+    "graph_relation",
+    "graph_link",
+    "graph_status",
+];
 
 struct Persona {
     name: &'static str,
@@ -84,7 +92,8 @@ fn write_everything(session: &mut Session, label: &str) {
     own_something(session, label);
     let gone = session.ingest(&format!("Soon gone, owned by {label}."), "gone");
     session.run(&format!("DELETE FROM rag.document WHERE id = '{gone}'"));
-    session.run("SELECT rag_create_collection('extra')");
+    // No chat model is configured, so its chunks wait.
+    session.run("SELECT rag_create_collection('extra', options => '{\"graph\": \"chat\"}')");
     session.run(&format!(
         "INSERT INTO rag.document (collection, content, metadata) VALUES ('extra', 'More that is owned by {label}, in a folder of its own (FOO): max_wal_size depends on wal_level, see FC-001-234.', '{{\"label\": [\"{label}\", 1, true]}}')"
     ));

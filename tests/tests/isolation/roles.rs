@@ -161,6 +161,7 @@ fn row_security_off_is_an_error_and_not_a_way_around() {
         "mined_acronym",
         "entity_mention",
         "document_link",
+        "graph_job",
         "domain",
         "collection",
     ] {

@@ -9,7 +9,7 @@ use rag_tests::{Database, Random, Session, literal};
 use std::fmt::Write;
 
 /// Tables that ordinary roles may read.
-const TABLES: [&str; 20] = [
+const TABLES: [&str; 21] = [
     "document",
     "chunk",
     "section",
@@ -30,6 +30,7 @@ const TABLES: [&str; 20] = [
     "document_link",
     "feedback",
     "query_log",
+    "graph_job",
 ];
 
 /// Ways of reading a table that a caller may ask the planner for.

@@ -17,6 +17,7 @@ const DERIVED: [&str; 12] = [
     "entity_mention",
     "entity_relation",
     "document_link",
+    "graph_job",
 ];
 
 /// Rows of this owner's domains that nobody sees any more, as a superuser counts them.

@@ -4,7 +4,8 @@
 const MAX_BYTES: usize = 2_000;
 
 /// The address that a reference means in a document at `base`: without query and fragment, and without `.` and `..`. None
-/// for one that leads to no other document, as a mail address or a place in the same one.
+/// for one that leads to no other document, as a mail address or a place in the same one. In names of files, escapes such as
+/// `%20` are the characters that they stand for; in other addresses they stay.
 pub fn resolved(base: Option<&str>, reference: &str) -> Option<String> {
     let reference = reference.trim();
     let path = reference.split(['#', '?']).next().unwrap_or_default();
@@ -15,7 +16,7 @@ pub fn resolved(base: Option<&str>, reference: &str) -> Option<String> {
         && is_scheme(scheme)
     {
         let rest = rest.strip_prefix("//")?;
-        return Some(format!("{}://{}", scheme.to_lowercase(), without_dots(rest, true)));
+        return Some(joined(&scheme.to_lowercase(), &without_dots(rest, true)));
     }
     let base = base.unwrap_or_default().split(['#', '?']).next().unwrap_or_default();
     let (scheme, place) = base.split_once("://").map_or(("", base), |(scheme, place)| (scheme, place));
@@ -31,8 +32,37 @@ pub fn resolved(base: Option<&str>, reference: &str) -> Option<String> {
             without_dots(&format!("{folder}{path}"), !scheme.is_empty())
         }
     };
-    let address = if scheme.is_empty() { found } else { format!("{scheme}://{found}") };
+    let address = joined(scheme, &found);
     (address.len() <= MAX_BYTES && !address.is_empty()).then_some(address)
+}
+
+fn joined(scheme: &str, place: &str) -> String {
+    match scheme {
+        "" => unescaped(place),
+        "file" => format!("{scheme}://{}", unescaped(place)),
+        _ => format!("{scheme}://{place}"),
+    }
+}
+
+/// With the characters that escapes stand for; as it is where they make no text.
+fn unescaped(path: &str) -> String {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let digit = |at: usize| behind.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        match (first, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                bytes.push((16 * high + low) as u8);
+                rest = &behind[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    let text = String::from_utf8(bytes).ok().filter(|text| !text.contains(char::is_control));
+    text.unwrap_or_else(|| path.to_owned())
 }
 
 fn is_scheme(text: &str) -> bool {
@@ -82,6 +112,11 @@ mod tests {
         check("https://example.org/x/y", "//example.com/w", Some("https://example.com/w"));
         check("https://example.org", "HTTPS://example.net/q?r#s", Some("https://example.net/q"));
         check("", "a/b.md", Some("a/b.md"));
+        check("docs/a.md", "my%20plan%C3%A9.md", Some("docs/my plané.md"));
+        check("docs/a.md", "100%25.md", Some("docs/100%.md"));
+        check("docs/a.md", "a%zz%ff%00.md", Some("docs/a%zz%ff%00.md"));
+        check("file:///srv/in/a.md", "b%20c.md", Some("file:///srv/in/b c.md"));
+        check("https://example.org/x", "a%20b.md", Some("https://example.org/a%20b.md"));
         check("", "/srv/b.md", Some("/srv/b.md"));
     }
 

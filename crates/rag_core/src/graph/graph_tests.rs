@@ -190,6 +190,12 @@ fn links_are_found_by_address_number_and_title() {
         (0, LinkKind::Title, "Pump Care".to_owned(), 0.9),
     ];
     assert_eq!(links_of(&[("", text)], &origin), expected);
+    let paths = "Care: see also ../plans/cellar.md, and refer to the report `q3.PDF`. It has 2.md pages; see e.g. pg_hba.conf.";
+    let expected = [
+        (0, LinkKind::Address, "docs/plans/cellar.md".to_owned(), 0.8),
+        (0, LinkKind::Address, "docs/notes/q3.PDF".to_owned(), 0.8),
+    ];
+    assert_eq!(links_of(&[("", paths)], &origin), expected);
     let section = graph_of(&prepared(&[("", "As section 4.2 of FC-001-234 says.")]), &Origin::default());
     assert_eq!(section.links[0].section.as_deref(), Some("4.2"));
 }

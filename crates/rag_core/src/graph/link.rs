@@ -23,7 +23,6 @@ crate::choices! {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Link {
     /// Index of the chunk.
-    /// Index of the chunk.
     pub chunk: usize,
     /// By what it names the document.
     pub kind: LinkKind,
@@ -63,6 +62,14 @@ static SEEN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(&format!(r"\b
 static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(&format!(r"\b{CODE}\b")).ok());
 static TITLE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r#"\b{SEE} {WHAT}["“„«*_](?P<title>[^"“”„«»*_\n]{{3,200}})["”“»*_]"#)).ok()
+});
+
+/// Names of files that documents come from, in the text after what sends the reader there.
+static PATH: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(&format!(
+        r#"\b{SEE} {WHAT}[`"'“„]?(?P<path>(?:\.{{0,2}}/)*[\w.-]{{1,200}}(?:/[\w.-]{{1,200}}){{0,20}}\.(?i:md|markdown|adoc|rst|txt|html?|pdf|docx?|pptx?|xlsx?|odt|epub|csv|rtf|eml))\b"#
+    ))
+    .ok()
 });
 
 /// The links of a document, each target once per chunk and by its strongest mention, in the order of the text.
@@ -133,7 +140,9 @@ fn addresses(text: &str, base: Option<&str>, chunk: usize, found: &mut Found) {
     let in_brackets =
         MARKDOWN.iter().flat_map(|pattern| pattern.captures_iter(text)).filter_map(|c| c.name("address"));
     let bare = BARE.iter().flat_map(|pattern| pattern.find_iter(text));
+    let paths = PATH.iter().flat_map(|pattern| pattern.captures_iter(text)).filter_map(|c| c.name("path"));
     for address in in_brackets
+        .chain(paths)
         .map(|m| m.as_str())
         .chain(bare.map(|m| m.as_str().trim_end_matches(['.', ',', ';', ':', '!'])))
     {

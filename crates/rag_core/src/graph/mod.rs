@@ -1,11 +1,13 @@
 //! The graph of a document: the things that it names (entities), what it says of two of them (relations), and the
-//! documents that it points to (links). By rules and dictionaries alone, in one pass, with a limit on everything.
+//! documents that it points to (links). By rules and dictionaries, in one pass, with a limit on everything; what a chat
+//! model may add, chunk by chunk, is in [`chat`].
 //!
 //! Precision goes before recall: an edge that is wrong leads a search astray, and one that is missing costs what flat
 //! search costs anyway. Names are compared by [`key`]. What is stored knows nothing of other documents; which of them
 //! a link means is decided when somebody looks, among what they may see.
 
 mod address;
+mod chat;
 mod dictionary;
 mod entity;
 mod link;
@@ -13,6 +15,10 @@ mod question;
 mod relation;
 
 pub use address::resolved;
+pub use chat::{
+    ChatGraph, Extraction, FoundEntity, FoundRelation, GRAPH_SCHEMA, GRAPH_TOKENS, graph_prompt,
+    graph_reminder, read_graph,
+};
 pub use entity::{Entity, Kind, entities};
 pub use link::{Link, LinkKind};
 pub use question::{asks_for_relations, names_in};
