@@ -21,7 +21,7 @@ CREATE POLICY model_change_read ON rag.model_change FOR SELECT USING (rag.sees_c
 CREATE FUNCTION rag_alter_collection(collection text, model text DEFAULT NULL, options jsonb DEFAULT NULL) RETURNS void
     AS 'MODULE_PATHNAME', 'rag_alter_collection_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_alter_collection(text, text, jsonb) IS
-    'Changes the model, the chunking or another option of a collection of the caller''s, in the background; what is there is found meanwhile as before. options: those of rag_create_collection. See docs/reference.md.';
+    'Changes the model or the options of a collection of the caller''s, in the background; what is there is found meanwhile as before. options: those of rag_create_collection. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_alter_collection');
 
 CREATE FUNCTION rag.embedded_chunks(domain_id uuid, model text) RETURNS bigint

@@ -5,7 +5,7 @@ CREATE FUNCTION rag_attach(
     uri text DEFAULT NULL, metadata text[] DEFAULT NULL, options jsonb DEFAULT '{}') RETURNS uuid
     AS 'MODULE_PATHNAME', 'rag_attach_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_attach(regclass, text, text[], text, text, text[], jsonb) IS
-    'Makes each row of a table of the caller''s a document of a collection and keeps the two in step; a chunk is visible to whoever may read its row. options: file (a bytea column), labels ({"column": "heading"}), owner (an SQL expression over the row), media_type, language, model, chunking. See docs/reference.md.';
+    'Makes each row of a table of the caller''s a document of a collection and keeps the two in step; a chunk is visible to whoever may read its row. options: file (a bytea column), labels ({"column": "heading"}), owner (an SQL expression over the row), media_type, language, model, chunking, graph. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_attach');
 
 CREATE FUNCTION rag_detach(source regclass, collection text DEFAULT NULL) RETURNS bigint

@@ -523,6 +523,14 @@ COMMENT ON FUNCTION rag_related(text, text, jsonb) IS
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_related') ON CONFLICT DO NOTHING;
 
 
+-- Option graph of a collection.
+COMMENT ON FUNCTION rag_create_collection(text, text, text, boolean, jsonb) IS
+    'Creates a collection of the caller''s and returns its id; shared: one domain for all who may write. options: chunking (an object with method, unit, size, overlap, min_size and context), graph (rules or chat). See docs/reference.md.';
+COMMENT ON FUNCTION rag_alter_collection(text, text, jsonb) IS
+    'Changes the model or the options of a collection of the caller''s, in the background; what is there is found meanwhile as before. options: those of rag_create_collection. See docs/reference.md.';
+COMMENT ON FUNCTION rag_attach(regclass, text, text[], text, text, text[], jsonb) IS
+    'Makes each row of a table of the caller''s a document of a collection and keeps the two in step; a chunk is visible to whoever may read its row. options: file (a bytea column), labels ({"column": "heading"}), owner (an SQL expression over the row), media_type, language, model, chunking, graph. See docs/reference.md.';
+
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 CREATE OR REPLACE VIEW rag.model WITH (security_invoker = true) AS

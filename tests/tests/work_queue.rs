@@ -402,3 +402,82 @@ fn the_spare_worker_takes_no_last_place_and_there_is_one() {
     assert!(scene.queue.is_spare(third, 1));
     assert!(!scene.queue.is_spare(first, 2));
 }
+
+impl Scene {
+    fn request_graph(&mut self, database: u32, due: i64) {
+        self.queue.request_graph(database, due, &mut |who| self.woken.push(who));
+    }
+
+    /// Expects a graph worker and has it take its place.
+    fn start_graph(&mut self, expected: u32) -> WorkerSlot {
+        match self.next() {
+            Next::Start { database, place, kind: Kind::Graph } if database == expected => {
+                assert!(self.queue.attach(place, 1000, 100 + place.index, self.now));
+                place
+            }
+            other => panic!("expected a graph worker for {expected}, got {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_graph_worker_takes_what_is_left_and_leaves_where_its_place_is_wanted() {
+    let mut scene = Scene::new();
+    scene.request(7);
+    let ingest = scene.start(7);
+    scene.request_graph(7, 0);
+    let graph = scene.start_graph(7);
+    scene.request_graph(7, 0);
+    assert!(scene.is_quiet(), "there is one per database");
+    // Three more databases want a worker: each gets one at once, as if there were no graph worker.
+    for database in [8, 9, 10] {
+        scene.request(database);
+        scene.start(database);
+    }
+    assert!(scene.queue.must_leave(graph), "all places are wanted");
+    assert!(!scene.queue.must_leave(ingest));
+    scene.leave_idle(graph);
+    assert!(scene.is_quiet(), "no place is left over");
+    // It comes back when there is one, for it had work, and the request that came meanwhile.
+    scene.queue.look(ingest);
+    scene.leave_idle(ingest);
+    let graph = scene.start_graph(7);
+    scene.leave_idle(graph);
+    assert!(scene.is_quiet());
+}
+
+#[test]
+fn a_graph_worker_comes_when_its_work_is_due() {
+    let mut scene = Scene::new();
+    scene.request(7);
+    let ingest = scene.start(7);
+    scene.queue.look(ingest);
+    scene.queue.pause(ingest);
+    let due = scene.now + 5 * SECOND;
+    scene.request_graph(7, due + SECOND);
+    scene.request_graph(7, due);
+    assert!(matches!(scene.next(), Next::Wait { until } if until == due));
+    scene.now = due;
+    // A process that cannot be had does not lose the request.
+    match scene.next() {
+        Next::Start { place, kind: Kind::Graph, .. } => scene.queue.start_refused(place),
+        other => panic!("{other:?}"),
+    }
+    let graph = scene.start_graph(7);
+    let later = scene.now + 60 * SECOND;
+    scene.queue.leave_idle(graph, later, false, scene.now, &mut |_| {});
+    assert!(scene.is_quiet());
+    scene.now = later;
+    let graph = scene.start_graph(7);
+    // One that ends by an error is tried again, but not at once.
+    scene.queue.leave_early(graph, scene.now, &mut |_| {});
+    assert!(scene.is_quiet());
+    scene.now += 20 * SECOND;
+    scene.start_graph(7);
+    // It has not looked for what the others look for.
+    scene.request(7);
+    scene.queue.resume(ingest, scene.now);
+    scene.queue.leave_early(ingest, scene.now, &mut |_| {});
+    scene.now += 20 * SECOND;
+    scene.start(7);
+}

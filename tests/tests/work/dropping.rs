@@ -4,7 +4,7 @@ use super::{LIMIT, assert_within, long_text, put, time};
 use rag_tests::{Database, Session, wait_until};
 use std::time::{Duration, Instant};
 
-const DERIVED: [&str; 12] = [
+const DERIVED: [&str; 13] = [
     "document",
     "chunk",
     "section",

@@ -1,3 +1,5 @@
+//! What a chat model may add to the graph, whatever it says.
+
 #![allow(clippy::unwrap_used)]
 
 use super::*;

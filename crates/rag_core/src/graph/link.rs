@@ -67,7 +67,7 @@ static TITLE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// Names of files that documents come from, in the text after what sends the reader there.
 static PATH: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(
-        r#"\b{SEE} {WHAT}[`"'“„]?(?P<path>(?:\.{{0,2}}/)*[\w.-]{{1,200}}(?:/[\w.-]{{1,200}}){{0,20}}\.(?i:md|markdown|adoc|rst|txt|html?|pdf|docx?|pptx?|xlsx?|odt|epub|csv|rtf|eml))\b"#
+        r#"\b{SEE} {WHAT}[`"'“„]?(?P<path>(?:\.{{0,2}}/)*[\w.-]+(?:/[\w.-]+)*\.(?i:md|markdown|adoc|rst|txt|html?|pdf|docx?|pptx?|xlsx?|odt|epub|csv|rtf|eml))\b"#
     ))
     .ok()
 });
