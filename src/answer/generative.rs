@@ -75,10 +75,11 @@ pub(super) fn answer(
         .iter()
         .map(|turn| (if turn.is_user { "user" } else { "assistant" }.to_owned(), turn.content.clone()))
         .collect();
-    let messages = prompt::build_prompt(request.question, &history, &passages, PROMPT_CHARS.max(limit * SHARE_CHARS))
-        .into_iter()
-        .map(|(role, content)| ChatMessage { role: role.to_owned(), content })
-        .collect();
+    let messages =
+        prompt::build_prompt(request.question, &history, &passages, PROMPT_CHARS.max(limit * SHARE_CHARS))
+            .into_iter()
+            .map(|(role, content)| ChatMessage { role: role.to_owned(), content })
+            .collect();
     let completion = engine::chat(
         Chat {
             messages,

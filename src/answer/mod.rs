@@ -220,7 +220,8 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
     if !is_supported {
         return Ok(unanswered(method, pending, &hits, stages));
     }
-    let (text, citations) = extractive::compose(&evidence, &hits, method, request.options.max_sentences, min_support);
+    let (text, citations) =
+        extractive::compose(&evidence, &hits, method, request.options.max_sentences, min_support);
     Ok(answered(text, method, citations, pending, stages))
 }
 

@@ -2,8 +2,8 @@
 
 use super::Method;
 use crate::error::Result;
-use crate::{config, engine};
 use crate::search::options::{MAX_K, Mode, SearchOptions};
+use crate::{config, engine};
 use rag_core::choices;
 use rag_core::option::OptionReader;
 

@@ -224,8 +224,8 @@ pub(crate) fn read_snapshot_in_parts(
         let outcome = loop {
             pg_sys::SPI_cursor_fetch(cursor, true, PART);
             let (table, count) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
-            let mut rows = (0..count)
-                .map(|i| Row { tuple: *(*table).vals.add(i), descriptor: (*table).tupdesc });
+            let mut rows =
+                (0..count).map(|i| Row { tuple: *(*table).vals.add(i), descriptor: (*table).tupdesc });
             let outcome = rows.try_for_each(|row| each(&row));
             pg_sys::SPI_freetuptable(table);
             if count == 0 || outcome.is_err() {

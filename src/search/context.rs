@@ -1,8 +1,8 @@
 //! Small to big: chunks are found, and what stands around them is returned.
 
-use super::{MOST_CANDIDATES, SearchHit, SearchOutcome};
 use super::diagnostics::Stages;
 use super::scope::Scope;
+use super::{MOST_CANDIDATES, SearchHit, SearchOutcome};
 use crate::error::Result;
 use crate::storage::Id;
 use crate::storage::chunk::{self, Around, Surroundings};

@@ -40,8 +40,8 @@ use rag_core::filter::Filter;
 use rag_core::fuse::Ranked;
 use retriever::{Allowed, Retriever, retrieve};
 use scope::Scope;
-use show::{Sieve, show};
 use serde_json::json;
+use show::{Sieve, show};
 use std::collections::{HashMap, HashSet};
 use vector::VectorRetriever;
 

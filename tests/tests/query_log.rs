@@ -90,7 +90,11 @@ fn nobody_crowds_others_out() {
         let taken = filled(&mut queue, &hogs);
         assert!(taken.iter().all(|count| (share..=share + 2).contains(count)), "{hogs:?}: {taken:?}");
         for newcomer in newcomers {
-            assert_ne!(queue.push(newcomer, b"x", 1), Pushed::Dropped, "{newcomer:?} beside {hogs:?}: {taken:?}");
+            assert_ne!(
+                queue.push(newcomer, b"x", 1),
+                Pushed::Dropped,
+                "{newcomer:?} beside {hogs:?}: {taken:?}"
+            );
         }
     }
 }

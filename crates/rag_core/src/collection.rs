@@ -69,8 +69,16 @@ mod tests {
             assert_eq!(altered(&former, &given), (expected, cuts));
         };
         check(json!({}), json!({}), true);
-        check(json!({ "feedback_boost": 0.1 }), json!({ "chunking": { "size": 100 }, "feedback_boost": 0.1 }), false);
+        check(
+            json!({ "feedback_boost": 0.1 }),
+            json!({ "chunking": { "size": 100 }, "feedback_boost": 0.1 }),
+            false,
+        );
         check(json!({ "chunking": {} }), json!({ "chunking": {}, "feedback_boost": 0.5 }), true);
-        check(json!({ "chunking": {}, "feedback_boost": 0 }), json!({ "chunking": {}, "feedback_boost": 0 }), true);
+        check(
+            json!({ "chunking": {}, "feedback_boost": 0 }),
+            json!({ "chunking": {}, "feedback_boost": 0 }),
+            true,
+        );
     }
 }

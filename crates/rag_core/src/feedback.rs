@@ -61,10 +61,8 @@ fn likeness(a: &BTreeSet<String>, b: &BTreeSet<String>) -> f32 {
 pub fn pushed(hits: &[Ranked], push: impl Fn(u128) -> f32) -> Vec<Ranked> {
     let best = hits.iter().map(|hit| hit.score).fold(0.0, f32::max);
     let scale = if best > 0.0 && best.is_finite() { best } else { 1.0 };
-    let mut pushed: Vec<Ranked> = hits
-        .iter()
-        .map(|hit| Ranked { id: hit.id, score: hit.score / scale + push(hit.id) })
-        .collect();
+    let mut pushed: Vec<Ranked> =
+        hits.iter().map(|hit| Ranked { id: hit.id, score: hit.score / scale + push(hit.id) }).collect();
     pushed.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
     pushed
 }

@@ -25,11 +25,11 @@ fn what_was_said_moves_chunks_for_the_same_query_and_for_similar_ones() {
     say(&mut ann, query, "crane.md", -1);
     assert_eq!(order(&mut ann, query, OFF), plain, "off by default");
     assert_eq!(order(&mut ann, query, ON), ["ferry.md", "crane.md"]);
-    // Two words of two, of three, of four.
+    // Two words of two, of three, of five.
     assert_eq!(order(&mut ann, "the harbour of the boat", ON)[0], "ferry.md");
     assert_eq!(order(&mut ann, "boats in a green harbour", ON)[0], "ferry.md");
     assert_eq!(order(&mut ann, "bread in the harbour", ON).len(), 3);
-    assert_eq!(order(&mut ann, "how boats leave the harbour by a crane", ON)[0], "crane.md");
+    assert_eq!(order(&mut ann, "how boats leave the night harbour by a crane", ON)[0], "crane.md");
 
     // Its stage, and where it put each candidate; in each mode.
     for mode in ["keyword", "vector", "hybrid"] {
@@ -50,7 +50,9 @@ fn what_was_said_moves_chunks_for_the_same_query_and_for_similar_ones() {
     // Half for one vote: 1 for the best hit, less a half.
     assert_eq!(ann.column(&explain("score"))[1], "0.5");
     let score = |weight: f64| {
-        format!("SELECT score FROM rag_search('{query}', mode => 'keyword', options => '{{\"feedback_boost\": {weight}}}') WHERE uri = 'crane.md'")
+        format!(
+            "SELECT score FROM rag_search('{query}', mode => 'keyword', options => '{{\"feedback_boost\": {weight}}}') WHERE uri = 'crane.md'"
+        )
     };
     assert_eq!(ann.column(&score(0.5)), ["0.75"]);
 
@@ -89,7 +91,9 @@ fn nobodys_order_depends_on_what_others_said() {
         ann.run(&format!("SELECT rag_grant('{who}', 'role:{bob_role}', 'read')"));
     }
     ann.run(&format!("SELECT rag_grant('open', 'role:{bob_role}', 'write')"));
-    bob.run(&format!("SELECT rag_accept('role:{ann_role}', 'default'), rag_accept('role:{ann_role}', 'open')"));
+    bob.run(&format!(
+        "SELECT rag_accept('role:{ann_role}', 'default'), rag_accept('role:{ann_role}', 'open')"
+    ));
     // Bob writes to ann's shared collection, and she to it.
     bob.run(&format!(
         "INSERT INTO rag.document (collection, uri, content) VALUES ('role:{ann_role}/open', 'bobs.md', 'A boat of bob in the harbour.')"
@@ -139,7 +143,8 @@ fn nobodys_order_depends_on_what_others_said() {
 fn chunks_that_keep_their_ids_keep_what_was_said_of_them() {
     let database = Database::new("boost_following");
     let mut ann = prepared(&database, "ann");
-    let text = |part: &str| format!("# Lamp\n\nThe lamp of the harbour shines all night.\n\n# Rope\n\n{part}\n");
+    let text =
+        |part: &str| format!("# Lamp\n\nThe lamp of the harbour shines all night.\n\n# Rope\n\n{part}\n");
     let long = "Ropes hold the boats of the harbour. ".repeat(20);
     ann.ingest(&text(&long), "long.md");
     let query = "harbour";
@@ -174,6 +179,7 @@ fn a_search_goes_on_where_feedback_cannot_be_read() {
     let mut ann = prepared(&database, "ann");
     let query = "boats in the harbour";
     say(&mut ann, query, "ferry.md", 1);
+    say(&mut ann, query, "crane.md", -1);
     let plain = order(&mut ann, query, OFF);
     let role = ann.value("SELECT current_user");
     let mut admin = database.admin();

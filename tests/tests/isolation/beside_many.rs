@@ -58,7 +58,8 @@ fn rows_of(node: &Value) -> f64 {
 /// Rows that a statement goes over, and the kinds of scans by which.
 fn gone_over(session: &mut Session, sql: &str) -> (f64, String) {
     session.run("BEGIN");
-    let plan = session.json(&format!("EXPLAIN (ANALYZE, FORMAT JSON, COSTS OFF, TIMING OFF, BUFFERS OFF) {sql}"));
+    let plan =
+        session.json(&format!("EXPLAIN (ANALYZE, FORMAT JSON, COSTS OFF, TIMING OFF, BUFFERS OFF) {sql}"));
     session.run("ROLLBACK");
     let text = plan.to_string();
     assert!(!text.contains("Seq Scan"), "{sql}\n{plan:#}");

@@ -38,7 +38,9 @@ impl Labels {
             "SELECT c.id, c.document_id FROM rag.chunk c JOIN rag.domain d ON d.id = c.domain_id WHERE d.collection_id IS NOT NULL ORDER BY 1",
         );
         let live_chunks = live.into_iter().filter_map(|row| match &row[..] {
-            [Some(chunk), Some(document)] => Some((chunk.clone(), document.clone(), *documents.get(document)?)),
+            [Some(chunk), Some(document)] => {
+                Some((chunk.clone(), document.clone(), *documents.get(document)?))
+            }
             _ => None,
         });
         let live_chunks = live_chunks.collect();
@@ -55,7 +57,11 @@ impl Labels {
     }
 }
 
-pub(crate) fn same<T: Ord + std::fmt::Debug>(what: &str, seen: &BTreeSet<T>, expected: &BTreeSet<T>) -> Verdict {
+pub(crate) fn same<T: Ord + std::fmt::Debug>(
+    what: &str,
+    seen: &BTreeSet<T>,
+    expected: &BTreeSet<T>,
+) -> Verdict {
     if seen == expected {
         return Ok(());
     }

@@ -43,7 +43,10 @@ pub(crate) fn tables(session: &mut Session, viewer: Viewer<'_>) -> Verdict {
     };
     // What was said of a collection that is dropped may be there for a while.
     let of = |what: &dyn Fn(&Said) -> String, is_live: bool| -> BTreeSet<String> {
-        own.iter().filter(|said| !is_live || !world.is_dropped(said.document)).map(|said| what(said)).collect()
+        own.iter()
+            .filter(|said| !is_live || !world.is_dropped(said.document))
+            .map(|said| what(said))
+            .collect()
     };
     let between = |table: &str, seen: &BTreeSet<String>, what: &dyn Fn(&Said) -> String| {
         let (least, most) = (of(what, true), of(what, false));
@@ -55,7 +58,7 @@ pub(crate) fn tables(session: &mut Session, viewer: Viewer<'_>) -> Verdict {
     let documents = world.shown_in(caller, "document");
     let mut judged: BTreeMap<(&str, usize), i32> = BTreeMap::new();
     for said in own.iter().filter(|said| documents.contains(&said.document)) {
-        *judged.entry((&said.query, said.document)).or_default() += said.verdict;
+        *judged.entry((said.query.as_str(), said.document)).or_default() += said.verdict;
     }
     let relevant = judged.values().filter(|sum| **sum > 0).count();
     let judged = BTreeSet::from([format!("{} {relevant}", judged.len())]);
@@ -93,9 +96,7 @@ pub(crate) fn say(
     match (owner, is_shown, session.try_run(&sql)) {
         (None, _, Err(failure)) if failure.code == "42501" => Ok(None),
         (Some(_), false, Err(failure)) if failure.code == "42704" => Ok(None),
-        (Some(owner), true, Ok(())) => {
-            Ok(Some(Said { owner, document, document_id, chunk, query, verdict }))
-        }
+        (Some(owner), true, Ok(())) => Ok(Some(Said { owner, document, document_id, chunk, query, verdict })),
         (owner, is_shown, outcome) => {
             Err(format!("{sql}: {outcome:?}, as {owner:?}, to whom it is shown: {is_shown}"))
         }
@@ -133,8 +134,7 @@ pub(crate) fn boosted(session: &mut Session, viewer: Viewer<'_>, random: &mut Ra
         let is_of_it = |said: &&Said| said.document == document && labels.is_live(&said.chunk);
         for said in world.own_words(caller).filter(is_of_it) {
             let others: BTreeSet<&str> = said.query.split(' ').collect();
-            let likeness =
-                words.intersection(&others).count() as f64 / words.union(&others).count() as f64;
+            let likeness = words.intersection(&others).count() as f64 / words.union(&others).count() as f64;
             let counted = if likeness >= 0.5 { likeness } else { 0.0 };
             verdicts += counted * f64::from(said.verdict);
             weight += counted;
@@ -168,7 +168,9 @@ pub(crate) fn explained(session: &mut Session, viewer: Viewer<'_>, random: &mut 
     );
     let (explained, hits) = match (viewer.scope(named.as_deref()), session.try_rows(&sql)) {
         (Err(code), Err(failure)) if failure.code == code => return Ok(()),
-        (Ok(_), Ok(rows)) => (rows, session.try_rows(&found).map_err(|failure| format!("{found}: {failure}"))?),
+        (Ok(_), Ok(rows)) => {
+            (rows, session.try_rows(&found).map_err(|failure| format!("{found}: {failure}"))?)
+        }
         (scope, seen) => return Err(format!("{sql}: {seen:?}, where {scope:?} is expected")),
     };
     let scope = viewer.scope(named.as_deref()).unwrap_or_default();
@@ -236,7 +238,11 @@ pub(crate) fn related(session: &mut Session, viewer: Viewer<'_>, random: &mut Ra
     let sql = call(&document_id);
     let rows = session.try_rows(&sql).map_err(|failure| format!("{sql}: {failure}"))?;
     let found = rows.iter().map(label).collect::<Result<BTreeSet<usize>, _>>()?;
-    let expected = if scope.contains(&document) { found.intersection(&scope).copied().collect() } else { BTreeSet::new() };
+    let expected = if scope.contains(&document) {
+        found.intersection(&scope).copied().collect()
+    } else {
+        BTreeSet::new()
+    };
     same(&sql, &found, &expected)
 }
 
@@ -255,5 +261,9 @@ pub(crate) fn expanded(session: &mut Session, viewer: Viewer<'_>, random: &mut R
     let is_given = world.acronyms.iter().any(|c| searched.contains(c));
     let is_mined = world.policies.is_empty() && !world.in_scope(caller, collection).is_empty();
     let expected = (usize::from(is_given) + usize::from(is_mined)).to_string();
-    if rows[0][0].as_deref() == Some(&expected) { Ok(()) } else { Err(format!("{sql}: {rows:?}, not {expected}")) }
+    if rows[0][0].as_deref() == Some(&expected) {
+        Ok(())
+    } else {
+        Err(format!("{sql}: {rows:?}, not {expected}"))
+    }
 }

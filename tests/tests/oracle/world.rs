@@ -181,9 +181,8 @@ impl World {
 
     /// The last word counts.
     pub(crate) fn hear(&mut self, new: Said) {
-        let is_former = |said: &Said| {
-            (&said.owner, &said.chunk, &said.query) == (&new.owner, &new.chunk, &new.query)
-        };
+        let is_former =
+            |said: &Said| (&said.owner, &said.chunk, &said.query) == (&new.owner, &new.chunk, &new.query);
         self.said.retain(|said| !is_former(said));
         if new.verdict != 0 {
             self.said.push(new);

@@ -172,7 +172,9 @@ fn what_comes_behind_many_near_duplicates_makes_up_k() {
     for mode in ["keyword", "vector", "hybrid"] {
         for candidates in [5, 100] {
             let search = |k: usize| {
-                format!("SELECT uri FROM rag_search('{query}', k => {k}, mode => '{mode}', options => '{{\"candidates\": {candidates}}}')")
+                format!(
+                    "SELECT uri FROM rag_search('{query}', k => {k}, mode => '{mode}', options => '{{\"candidates\": {candidates}}}')"
+                )
             };
             // One copy and all the others; then copies, where nothing else makes up the number.
             for k in [1, 5, 13] {
@@ -190,7 +192,8 @@ fn what_comes_behind_many_near_duplicates_makes_up_k() {
     let answer = ann.json(&format!(
         "SELECT rag_answer('{query}?', options => '{{\"k\": 13, \"min_support\": 0, \"generate\": false}}')"
     ));
-    let context = answer["diagnostics"].as_array().unwrap().iter().find(|stage| stage["stage"] == "context").unwrap();
+    let context =
+        answer["diagnostics"].as_array().unwrap().iter().find(|stage| stage["stage"] == "context").unwrap();
     assert_eq!(context["out"], 13, "{answer:#}");
 }
 
@@ -198,8 +201,14 @@ fn what_comes_behind_many_near_duplicates_makes_up_k() {
 fn sections_of_many_chunks_leave_room_for_the_next_ones() {
     let database = Database::new("refill_sections");
     let mut ann = database.user("ann");
-    ann.run("SELECT rag_create_collection('cut', options => '{\"chunking\": {\"size\": 32, \"overlap\": 0}}')");
-    let long: String = (0..120).map(|n| format!("The boiler of berth {n} is fired with coal number {}, and the boiler steams. ", n * 13)).collect();
+    ann.run(
+        "SELECT rag_create_collection('cut', options => '{\"chunking\": {\"size\": 32, \"overlap\": 0}}')",
+    );
+    let long: String = (0..120)
+        .map(|n| {
+            format!("The boiler of berth {n} is fired with coal number {}, and the boiler steams. ", n * 13)
+        })
+        .collect();
     ann.run(&format!(
         "INSERT INTO rag.document (collection, uri, content) VALUES ('cut', 'long', '# Boilers\n\n{long}');
          INSERT INTO rag.document (collection, uri, content)

@@ -56,13 +56,16 @@ fn stages_are_as_large_as_options_and_settings_say() {
             let few = json!({ "rerank": true, "rerank_limit": 12 });
             let options = sized(&mut ann, "rerank_top_n", size, by_setting, few);
             assert_eq!(stage(&mut ann, "rerank", &options), (12, size), "by setting: {by_setting}");
-            let rows = format!("SELECT count(*) FROM rag_search('the harbour note', k => 50, options => '{options}')");
+            let rows = format!(
+                "SELECT count(*) FROM rag_search('the harbour note', k => 50, options => '{options}')"
+            );
             assert_eq!(ann.count(&rows), size as i64);
         }
         let answer = ann.json(&format!(
             "SELECT rag_answer('What does the harbour note tell of?', options => '{{\"k\": 50, \"context_limit\": {size}}}')"
         ));
-        let context = answer["diagnostics"].as_array().unwrap().iter().find(|stage| stage["stage"] == "context");
+        let context =
+            answer["diagnostics"].as_array().unwrap().iter().find(|stage| stage["stage"] == "context");
         let context = context.unwrap();
         assert_eq!((&context["in"], &context["out"]), (&json!(50), &json!(size)), "{context}");
     }
@@ -77,7 +80,9 @@ fn stages_are_as_large_as_options_and_settings_say() {
 
 #[test]
 fn a_chat_model_reads_as_many_chunks_as_options_and_settings_say() {
-    let reply = || ChatReply::Message(json!({ "found": true, "answer": "The note tells of berth 7. [1]" }).to_string());
+    let reply = || {
+        ChatReply::Message(json!({ "found": true, "answer": "The note tells of berth 7. [1]" }).to_string())
+    };
     let stub = ChatStub::start(reply());
     let cluster = Cluster::builder("sizes")
         .setting("rag_ext.llm_url", &stub.url())
@@ -87,10 +92,11 @@ fn a_chat_model_reads_as_many_chunks_as_options_and_settings_say() {
     let database = cluster.database("sizes");
     let mut ann = notes(&database);
     let mut passages = |options: Value| {
-        let answer =
-            ann.json(&format!("SELECT rag_answer('What does harbour note 1 tell of?', options => '{options}')"));
+        let answer = ann
+            .json(&format!("SELECT rag_answer('What does harbour note 1 tell of?', options => '{options}')"));
         let stages = answer["diagnostics"].as_array().unwrap().clone();
-        let told = stages.iter().find(|stage| stage["stage"] == "generate").unwrap_or_else(|| panic!("{answer:#}"));
+        let told =
+            stages.iter().find(|stage| stage["stage"] == "generate").unwrap_or_else(|| panic!("{answer:#}"));
         let requests = stub.requests();
         let prompt = requests.last().unwrap().to_string();
         (prompt.matches("<passage n=").count(), told["in"].as_u64().unwrap() as usize)
@@ -107,6 +113,9 @@ fn a_chat_model_reads_as_many_chunks_as_options_and_settings_say() {
     let mut set = database.admin();
     set.run(&format!("ALTER ROLE {} SET rag_ext.context_limit = 25", database.role_name("ann")));
     let mut ann = database.connect(&database.role_name("ann"));
-    ann.json(&format!("SELECT rag_answer('What does harbour note 2 tell of?', options => '{}')", free(json!({}))));
+    ann.json(&format!(
+        "SELECT rag_answer('What does harbour note 2 tell of?', options => '{}')",
+        free(json!({}))
+    ));
     assert_eq!(stub.requests().last().unwrap().to_string().matches("<passage n=").count(), 25);
 }
