@@ -499,7 +499,7 @@ INSERT INTO rag.builtin_policy VALUES
 INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'query_log'), ('write', 'DELETE', 'query_log') ON CONFLICT DO NOTHING;
 
 COMMENT ON FUNCTION rag_search(text, text, jsonb, integer, text, jsonb) IS
-    'The k best chunks that the caller may see: min(k, eligible) rows, best first. options: fusion, keyword_weight, rrf_k, candidates, min_score, min_similarity, min_rerank_score, near_duplicates, source_boost, feedback_boost, context, context_window, context_tokens, rerank, rerank_model, rerank_limit, rerank_top_n, snippet_length, acronyms, spelling, rewrite, decompose, hyde, graph, hops. See docs/reference.md.';
+    'The k best chunks that the caller may see, best first. options: fusion, keyword_weight, rrf_k, candidates, min_score, min_similarity, min_rerank_score, near_duplicates, source_boost, feedback_boost, context, context_window, context_tokens, rerank, rerank_model, rerank_limit, rerank_top_n, snippet_length, acronyms, spelling, rewrite, decompose, hyde, graph, hops. See docs/reference.md.';
 
 COMMENT ON FUNCTION rag_answer(text, text, jsonb, jsonb, jsonb) IS
     'Answers from the caller''s documents, as one JSON object with answer, found, citations and more. options: k, context_limit, mode, min_support (0 to 1), max_sentences (1 to 10, 3), sentence_limit (1 to 200, 24), generate (boolean), policy (strict, cited or free), those of rag_search but context. See docs/reference.md.';
@@ -508,10 +508,6 @@ COMMENT ON FUNCTION rag_chunk(text, jsonb) IS
     'The chunks that ingestion would make of a text, in order; nothing is stored. options: method, unit, size, overlap, min_size, context, breakpoint_percentile (these as in a collection''s chunking), model, title, media_type, language. See docs/reference.md.';
 
 -- Feedback that counts in searches, sizes of stages, thresholds of models.
-COMMENT ON FUNCTION rag_create_collection(text, text, text, boolean, jsonb) IS
-    'Creates a collection of the caller''s and returns its id; shared: one domain for all who may write. options: chunking (an object with method, unit, size, overlap, min_size and context), feedback_boost. See docs/reference.md.';
-COMMENT ON FUNCTION rag_alter_collection(text, text, jsonb) IS
-    'Changes the model, the chunking or another option of a collection of the caller''s, in the background; what is there is found meanwhile as before. options: those of rag_create_collection. See docs/reference.md.';
 COMMENT ON COLUMN rag.collection.options IS '{"chunking": {"method": "recursive", "unit": "tokens", "size": 480, "overlap": 64}, "feedback_boost": 0}: see rag_create_collection.';
 
 CREATE FUNCTION rag_related(subject text, collection text DEFAULT NULL, options jsonb DEFAULT '{}')
@@ -525,7 +521,7 @@ INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_related') ON CONFLICT DO
 
 -- Option graph of a collection.
 COMMENT ON FUNCTION rag_create_collection(text, text, text, boolean, jsonb) IS
-    'Creates a collection of the caller''s and returns its id; shared: one domain for all who may write. options: chunking (an object with method, unit, size, overlap, min_size and context), graph (rules or chat). See docs/reference.md.';
+    'Creates a collection of the caller''s and returns its id; shared: one domain for all who may write. options: chunking (an object with method, unit, size, overlap, min_size and context), feedback_boost, graph (rules or chat). See docs/reference.md.';
 COMMENT ON FUNCTION rag_alter_collection(text, text, jsonb) IS
     'Changes the model or the options of a collection of the caller''s, in the background; what is there is found meanwhile as before. options: those of rag_create_collection. See docs/reference.md.';
 COMMENT ON FUNCTION rag_attach(regclass, text, text[], text, text, text[], jsonb) IS

@@ -17,6 +17,7 @@ mod ingest;
 mod pg;
 mod rights;
 mod search;
+mod setting;
 mod storage;
 mod workers;
 

@@ -58,7 +58,7 @@ pub(crate) fn tables(session: &mut Session, viewer: Viewer<'_>) -> Verdict {
     let documents = world.shown_in(caller, "document");
     let mut judged: BTreeMap<(&str, usize), i32> = BTreeMap::new();
     for said in own.iter().filter(|said| documents.contains(&said.document)) {
-        *judged.entry((&said.query, said.document)).or_default() += said.verdict;
+        *judged.entry((said.query.as_str(), said.document)).or_default() += said.verdict;
     }
     let relevant = judged.values().filter(|sum| **sum > 0).count();
     let judged = BTreeSet::from([format!("{} {relevant}", judged.len())]);
