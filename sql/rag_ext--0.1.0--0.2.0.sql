@@ -426,7 +426,7 @@ INSERT INTO rag.builtin_policy VALUES
 INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'query_log'), ('write', 'DELETE', 'query_log') ON CONFLICT DO NOTHING;
 
 COMMENT ON FUNCTION rag_search(text, text, jsonb, integer, text, jsonb) IS
-    'The k best chunks that the caller may see: min(k, eligible) rows, best first, ties by chunk id. options: fusion, keyword_weight, rrf_k, candidates, min_score, near_duplicates, source_boost, context, context_window, context_tokens, rerank, rerank_model, rerank_limit, snippet_length, acronyms, spelling, rewrite, decompose, hyde, graph, hops. See docs/reference.md.';
+    'The k best chunks that the caller may see: min(k, eligible) rows, best first, ties by chunk id. options: fusion, keyword_weight, rrf_k, candidates, min_score, near_duplicates, source_boost, context, context_window, context_tokens, rerank, rerank_model, rerank_limit, snippet_length, acronyms, spelling, rewrite, decompose, hyde, graph, hops, next_hop. See docs/reference.md.';
 
 COMMENT ON FUNCTION rag_answer(text, text, jsonb, jsonb, jsonb) IS
     'Answers from the caller''s documents, as one JSON object with answer, found, citations and more. options: k, mode, min_support (0 to 1), max_sentences (1 to 10, 3), sentence_limit (1 to 200, 24), generate (boolean), policy (strict, cited or free), those of rag_search but context. See docs/reference.md.';
