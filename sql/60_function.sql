@@ -120,7 +120,7 @@ CREATE FUNCTION rag_search(
         details jsonb)
     AS 'MODULE_PATHNAME', 'rag_search_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 COST 10000;
 COMMENT ON FUNCTION rag_search(text, text, jsonb, integer, text, jsonb) IS
-    'The k best chunks that the caller may see, best first. options: fusion, keyword_weight, rrf_k, candidates, min_score, min_similarity, min_rerank_score, near_duplicates, source_boost, feedback_boost, context, context_window, context_tokens, rerank, rerank_model, rerank_limit, rerank_top_n, snippet_length, acronyms, spelling, rewrite, decompose, hyde, graph, hops. See docs/reference.md.';
+    'The k best chunks that the caller may see. options: fusion, keyword_weight, rrf_k, candidates, min_score, min_similarity, min_rerank_score, near_duplicates, source_boost, feedback_boost, context, context_window, context_tokens, rerank, rerank_model, rerank_limit, rerank_top_n, snippet_length, acronyms, spelling, rewrite, decompose, hyde, graph, hops, next_hop. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_search');
 
 CREATE FUNCTION rag_rerank(query text, documents text[], options jsonb DEFAULT '{}')

@@ -32,6 +32,8 @@ ALTER TABLE rag.added_policy ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY
 ALTER TABLE rag.builtin_policy ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 SELECT pg_extension_config_dump('rag.added_policy', '');
 
+-- To print an expression opens the tables that it names, and waits for whoever holds one. Searches come here, so tables
+-- without added policies must not be opened.
 CREATE FUNCTION rag.present_policies()
     RETURNS TABLE (table_name text, name text, permissive boolean, command text, roles text[], using_expression text,
                    check_expression text)
@@ -41,15 +43,18 @@ CREATE FUNCTION rag.present_policies()
                 ELSE 'all' END,
            ARRAY(SELECT CASE r WHEN 0 THEN 'public' ELSE pg_get_userbyid(r)::text END
                  FROM unnest(p.polroles) r ORDER BY 1),
-           pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)
+           CASE WHEN b.name IS NULL THEN pg_get_expr(p.polqual, p.polrelid) END,
+           CASE WHEN b.name IS NULL THEN pg_get_expr(p.polwithcheck, p.polrelid) END
     FROM pg_policy p
     JOIN pg_class c ON c.oid = p.polrelid
+    LEFT JOIN rag.builtin_policy b ON b.table_name = c.relname::text AND b.name = p.polname::text
     JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.objsubid = 0
          AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
     JOIN pg_extension e ON e.oid = d.refobjid
     WHERE e.extname = 'rag_ext'
 $$;
-COMMENT ON FUNCTION rag.present_policies() IS 'The policies that tables of the extension have, with all names in full.';
+COMMENT ON FUNCTION rag.present_policies() IS
+    'The policies that tables of the extension have, with all names in full. Expressions are those of added policies alone.';
 
 CREATE FUNCTION rag.policies_apart()
     RETURNS TABLE (table_name text, name text, is_present boolean, is_recorded boolean, is_builtin boolean)

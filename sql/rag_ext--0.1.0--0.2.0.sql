@@ -2,6 +2,32 @@
 -- can be done. Grows until 0.2.0 is released.
 \echo Use "ALTER EXTENSION rag_ext UPDATE TO '0.2.0'" to load this file. \quit
 
+-- Policies: comparing them opens no table without an added one.
+
+-- To print an expression opens the tables that it names, and waits for whoever holds one. Searches come here, so tables
+-- without added policies must not be opened.
+CREATE OR REPLACE FUNCTION rag.present_policies()
+    RETURNS TABLE (table_name text, name text, permissive boolean, command text, roles text[], using_expression text,
+                   check_expression text)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT c.relname::text, p.polname::text, p.polpermissive,
+           CASE p.polcmd WHEN 'r' THEN 'select' WHEN 'a' THEN 'insert' WHEN 'w' THEN 'update' WHEN 'd' THEN 'delete'
+                ELSE 'all' END,
+           ARRAY(SELECT CASE r WHEN 0 THEN 'public' ELSE pg_get_userbyid(r)::text END
+                 FROM unnest(p.polroles) r ORDER BY 1),
+           CASE WHEN b.name IS NULL THEN pg_get_expr(p.polqual, p.polrelid) END,
+           CASE WHEN b.name IS NULL THEN pg_get_expr(p.polwithcheck, p.polrelid) END
+    FROM pg_policy p
+    JOIN pg_class c ON c.oid = p.polrelid
+    LEFT JOIN rag.builtin_policy b ON b.table_name = c.relname::text AND b.name = p.polname::text
+    JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.objsubid = 0
+         AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+    JOIN pg_extension e ON e.oid = d.refobjid
+    WHERE e.extname = 'rag_ext'
+$$;
+COMMENT ON FUNCTION rag.present_policies() IS
+    'The policies that tables of the extension have, with all names in full. Expressions are those of added policies alone.';
+
 -- Acronyms: what short forms stand for, so that a search for one form finds the other.
 
 CREATE TABLE rag.acronym (
@@ -499,7 +525,7 @@ INSERT INTO rag.builtin_policy VALUES
 INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'query_log'), ('write', 'DELETE', 'query_log') ON CONFLICT DO NOTHING;
 
 COMMENT ON FUNCTION rag_search(text, text, jsonb, integer, text, jsonb) IS
-    'The k best chunks that the caller may see, best first. options: fusion, keyword_weight, rrf_k, candidates, min_score, min_similarity, min_rerank_score, near_duplicates, source_boost, feedback_boost, context, context_window, context_tokens, rerank, rerank_model, rerank_limit, rerank_top_n, snippet_length, acronyms, spelling, rewrite, decompose, hyde, graph, hops. See docs/reference.md.';
+    'The k best chunks that the caller may see. options: fusion, keyword_weight, rrf_k, candidates, min_score, min_similarity, min_rerank_score, near_duplicates, source_boost, feedback_boost, context, context_window, context_tokens, rerank, rerank_model, rerank_limit, rerank_top_n, snippet_length, acronyms, spelling, rewrite, decompose, hyde, graph, hops, next_hop. See docs/reference.md.';
 
 COMMENT ON FUNCTION rag_answer(text, text, jsonb, jsonb, jsonb) IS
     'Answers from the caller''s documents, as one JSON object with answer, found, citations and more. options: k, context_limit, mode, min_support (0 to 1), max_sentences (1 to 10, 3), sentence_limit (1 to 200, 24), generate (boolean), policy (strict, cited or free), those of rag_search but context. See docs/reference.md.';

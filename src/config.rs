@@ -171,8 +171,8 @@ settings! {
         "Only failures that may pass are tried again.";
 
     QUERY_DEADLINE "query_deadline" integer(5_000, 100..=600_000, Unit::Milliseconds) User Everyone
-        "Longest time that a chat model may take to prepare a query: rewriting, decomposition and HyDE together."
-        "Beyond it the query is searched for as it is.";
+        "Longest time that the stages of a search take which it can do without: all of them together."
+        "What is not done by then is left out, and the diagnostics say so. Retrievers and reranking have times of their own.";
 
     PARSE_SANDBOX "parse_sandbox" text(c"auto") Reload Everyone
         "Confinement of the process that parses a document: auto, require or off."
@@ -390,7 +390,7 @@ pub(crate) fn llm_deadline() -> Duration {
     Duration::from_millis(count(&LLM_DEADLINE).into())
 }
 
-/// Time of a chat model to prepare one query.
+/// Time of all stages that one search can do without.
 pub(crate) fn query_deadline() -> Duration {
     Duration::from_millis(count(&QUERY_DEADLINE).into())
 }

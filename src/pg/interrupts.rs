@@ -125,14 +125,14 @@ fn wait(socket: Option<BorrowedFd<'_>>, wanted: u32, at_most: Duration) -> u32 {
 const STATEMENT_TIMEOUT: c_int = 3;
 
 /// `USER_TIMEOUT` of Postgres 17, the highest of all majors': from there on ids are given out.
-const ANY_TIMEOUT: c_int = 13;
+pub(super) const ANY_TIMEOUT: c_int = 13;
 
 // Not among the bindings.
 unsafe extern "C-unwind" {
     #[link_name = "RegisterTimeout"]
-    fn register_timeout(timeout: c_int, handler: unsafe extern "C-unwind" fn()) -> c_int;
-    fn enable_timeout_after(timeout: c_int, milliseconds: c_int);
-    fn disable_timeout(timeout: c_int, keep_indicator: bool);
+    pub(super) fn register_timeout(timeout: c_int, handler: unsafe extern "C-unwind" fn()) -> c_int;
+    pub(super) fn enable_timeout_after(timeout: c_int, milliseconds: c_int);
+    pub(super) fn disable_timeout(timeout: c_int, keep_indicator: bool);
 }
 
 /// How long work that is cancelled may take to end, before its process is ended.

@@ -35,6 +35,7 @@ pub(crate) mod stored_jsonb;
 pub(crate) mod stored_size;
 pub(crate) mod table;
 pub(crate) mod table_watch;
+pub(crate) mod time_limit;
 pub(crate) mod transaction;
 pub(crate) mod transition;
 pub(crate) mod user_id;

@@ -46,17 +46,25 @@ pub(crate) fn with_catalog_snapshot<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Whether a subtransaction can begin. Before Postgres 18 none can in a parallel plan; from then on one can that writes
+/// nothing.
+pub(crate) fn may_attempt() -> bool {
+    // SAFETY: reads the backend's own transaction state.
+    cfg!(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))
+        || !unsafe { pg_sys::IsInParallelMode() }
+}
+
 /// Runs `work` in a subtransaction. An error in it, also one that the server raises, is returned, and what the
 /// transaction did before is left as it was. The caller must pass on what it does not expect, such as 57014.
 ///
-/// In a parallel plan no subtransaction can begin: there an error of the server ends the statement.
+/// Where [`may_attempt`] denies, an error of the server ends the statement.
 pub(crate) fn attempt<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    if !may_attempt() {
+        return work();
+    }
     // SAFETY: called on the backend's main thread within a transaction. Memory context and resource owner are those
     // of before, as after a block with EXCEPTION in PL/pgSQL.
     unsafe {
-        if pg_sys::IsInParallelMode() {
-            return work();
-        }
         let (context, owner) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
         pg_sys::MemoryContextSwitchTo(context);

@@ -74,7 +74,7 @@ impl ContextOptions {
     fn widen(
         &self,
         scope: &Scope,
-        hits: Vec<SearchHit>,
+        mut hits: Vec<SearchHit>,
         k: usize,
         stages: &mut Stages,
     ) -> Result<(Vec<SearchHit>, bool)> {
@@ -86,10 +86,13 @@ impl ContextOptions {
             Context::Section => Around::Section,
             Context::Window => Around::Neighbours(self.window),
         };
-        let watch = stages.start("context");
         let found = hits.len();
         let ids: Vec<Id> = hits.iter().map(|hit| hit.chunk.id).collect();
-        let mut surroundings = chunk::surroundings(&scope.ids(), &ids, around)?;
+        let look = |_| chunk::surroundings(&scope.ids(), &ids, around);
+        let Some((watch, mut surroundings)) = stages.attempt("context", "chunks as they are", look)? else {
+            hits.truncate(k);
+            return Ok(hits);
+        };
         let mut parents: Vec<SearchHit> = Vec::with_capacity(k.min(found));
         let (mut tokens, mut is_full) = (0, false);
         for mut hit in hits {

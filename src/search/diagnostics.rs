@@ -1,17 +1,19 @@
 //! What each stage of a call did: in, out, milliseconds, and what it fell back to.
 
+use super::time_budget::{Outcome, TimeBudget};
 use super::trail::Trail;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::pg::ErrorReport;
 use crate::storage::Id;
 use pgrx::PgSqlErrorCode;
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// Rows of diagnostics, in order, and what became of the candidates, where that is asked for.
+/// Rows of diagnostics, in order, and what became of the candidates, where that is asked for. They carry the time that
+/// optional stages have.
 #[derive(Debug, Default)]
-pub(crate) struct Stages(Vec<Stage>, Option<Trail>);
+pub(crate) struct Stages(Vec<Stage>, Option<Trail>, TimeBudget);
 
 /// What a stage did.
 #[derive(Debug)]
@@ -38,12 +40,12 @@ pub(crate) struct Watch {
 impl Stages {
     /// Keeps what becomes of each candidate as well.
     pub(crate) fn with_trail() -> Self {
-        Self(Vec::new(), Some(Trail::default()))
+        Self(Vec::new(), Some(Trail::default()), TimeBudget::default())
     }
 
     /// For a part of the work that may be done again: see [`Self::extend`].
     pub(crate) fn round(&self) -> Self {
-        if self.has_trail() { Self::with_trail() } else { Self::default() }
+        Self(Vec::new(), self.has_trail().then(Trail::default), self.2.clone())
     }
 
     /// Whether a stage of this name has failed, so that it need not be waited for again.
@@ -78,6 +80,25 @@ impl Stages {
     /// Begins a stage.
     pub(crate) fn start(&self, name: &'static str) -> Watch {
         Watch { name, since: Instant::now() }
+    }
+
+    /// Does the work of a stage that a search can do without, within what is left of the time for such. None where it
+    /// failed or took too long: then the stage ends here, with what takes its place. An error is the end of the call.
+    pub(crate) fn attempt<T>(
+        &mut self,
+        name: &'static str,
+        fallback: &'static str,
+        work: impl FnOnce(Duration) -> Result<T>,
+    ) -> Result<Option<(Watch, T)>> {
+        let watch = self.start(name);
+        let budget = self.2.clone();
+        match budget.spend(work)? {
+            Outcome::Done(value) => Ok(Some((watch, value))),
+            Outcome::Lost(error) => {
+                self.fell_back(watch, fallback, &error);
+                Ok(None)
+            }
+        }
     }
 
     /// Ends a stage that did its work.

@@ -6,11 +6,9 @@ use super::options::GraphUse;
 use super::retriever::{Allowed, retrieve};
 use super::scope::Scope;
 use super::{SearchRequest, diagnostics::Stages, scored};
-use crate::error::{Error, Result};
-use crate::pg::transaction;
+use crate::error::Result;
 use crate::storage::Id;
 use crate::storage::graph::{self, LinkNature, LinkRow, MentionRow, RelationRow};
-use pgrx::PgSqlErrorCode;
 use rag_core::fuse::{RRF_K, Ranked, rrf};
 use rag_core::graph::{asks_for_relations, names_in};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -72,26 +70,17 @@ pub(super) fn extend(
     order: &mut Vec<Ranked>,
     stages: &mut Stages,
 ) -> Result<()> {
-    let watch = stages.start("graph");
-    match transaction::attempt(|| Expansion::of(scope, request.query, allowed, order)) {
-        Ok(expansion) => {
-            let (given, method) = (order.len(), expansion.method());
-            let brought = expansion.list(order);
-            if !brought.is_empty() {
-                *order = merged(order, &brought);
-            }
-            stages.done_as(watch, given, order.len(), method);
-            stages.ranked("graph", scored(order));
+    let expansion = |_| Expansion::of(scope, request.query, allowed, order);
+    if let Some((watch, expansion)) = stages.attempt("graph", "hits without the graph", expansion)? {
+        let (given, method) = (order.len(), expansion.method());
+        let brought = expansion.list(order);
+        if !brought.is_empty() {
+            *order = merged(order, &brought);
         }
-        Err(error) if is_the_callers(&error) => return Err(error),
-        Err(error) => stages.fell_back(watch, "hits without the graph", &error),
+        stages.done_as(watch, given, order.len(), method);
+        stages.ranked("graph", scored(order));
     }
     Ok(())
-}
-
-/// Whether an error ends the call: its end was asked for.
-pub(super) fn is_the_callers(error: &Error) -> bool {
-    matches!(error.code, PgSqlErrorCode::ERRCODE_QUERY_CANCELED | PgSqlErrorCode::ERRCODE_ADMIN_SHUTDOWN)
 }
 
 /// Two lists as one: a chunk has the better of its two reciprocal ranks, where those of the further list count a little

@@ -2,17 +2,18 @@
 //! do not.
 
 use super::diagnostics::Stages;
-use super::graph::{is_the_callers, merged, next_entity};
-use super::preprocess::RunQuery;
+use super::graph::{merged, next_entity};
+use super::options::NextHop;
+use super::preprocess::{RunQuery, next_question};
 use super::retriever::Allowed;
 use super::scope::Scope;
 use super::{SearchRequest, rank, scored};
 use crate::error::Result;
-use crate::pg::transaction;
 use rag_core::fuse::Ranked;
 
-/// Searches again for the query with the entity that the best hits are most about and that it does not name, and merges
-/// what is found into the order of the hits. One stage, before it those of the further search.
+/// Searches again, and merges what is found into the order of the hits: for what the chat model asks next, or for the query
+/// with the entity that the best hits are most about and that it does not name. One stage, before it those of the further
+/// search.
 pub(super) fn extend(
     scope: &Scope,
     request: &SearchRequest<'_>,
@@ -21,26 +22,36 @@ pub(super) fn extend(
     order: &mut Vec<Ranked>,
     stages: &mut Stages,
 ) -> Result<()> {
-    let watch = stages.start("hop");
-    let searched = transaction::attempt(|| {
-        let Some(entity) = next_entity(scope, request.query, order)? else { return Ok(None) };
-        let query = format!("{} {entity}", request.query);
-        let mut further = stages.round();
+    let question = match request.options.next_hop {
+        NextHop::Entities => None,
+        NextHop::Chat => next_question(scope, request, order, stages)?,
+    };
+    let method = if question.is_some() { "chat" } else { "entity" };
+    let mut further = stages.round();
+    let search = |_| {
+        let query = match question {
+            Some(question) => question,
+            None => match next_entity(scope, request.query, order)? {
+                Some(entity) => format!("{} {entity}", request.query),
+                None => return Ok(None),
+            },
+        };
         let (request, query) = (&SearchRequest { query: &query, ..*request }, RunQuery::plain(&query));
         let found = rank(scope, request, &query, wanted, allowed, &mut further)?;
         Ok(Some((found.order, further)))
-    });
+    };
+    let Some((watch, searched)) = stages.attempt("hop", "hits of the first search", search)? else {
+        return Ok(());
+    };
+    let given = order.len();
     match searched {
-        Ok(Some((found, further))) => {
+        Some((found, further)) => {
             stages.extend(further);
-            let given = order.len();
             *order = merged(order, &found);
-            stages.done_as(watch, given, order.len(), "entity");
+            stages.done_as(watch, given, order.len(), method);
             stages.ranked("hop", scored(order));
         }
-        Ok(None) => stages.done_as(watch, order.len(), order.len(), "none"),
-        Err(error) if is_the_callers(&error) => return Err(error),
-        Err(error) => stages.fell_back(watch, "hits of the first search", &error),
+        None => stages.done_as(watch, given, given, "none"),
     }
     Ok(())
 }

@@ -22,6 +22,7 @@ mod retriever;
 pub(crate) mod scope;
 mod segment_cache;
 mod show;
+mod time_budget;
 pub(crate) mod trail;
 mod vector;
 pub(crate) mod verify;

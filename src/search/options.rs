@@ -54,6 +54,17 @@ choices! {
     }
 }
 
+choices! {
+    /// From what the second of two searches takes what it looks for.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum NextHop {
+        /// From the entities that the first hits are about.
+        Entities = "entities",
+        /// From the chat model, which reads the first hits.
+        Chat = "chat",
+    }
+}
+
 /// Options of one search.
 #[derive(Debug, Clone)]
 pub(crate) struct SearchOptions {
@@ -89,6 +100,7 @@ pub(crate) struct SearchOptions {
     pub(crate) graph: GraphUse,
     /// Searches that are made one after the other: the second from what the first has found.
     pub(crate) hops: usize,
+    pub(crate) next_hop: NextHop,
 }
 
 impl Default for SearchOptions {
@@ -112,6 +124,7 @@ impl Default for SearchOptions {
             steps: Steps::default(),
             graph: GraphUse::Off,
             hops: 1,
+            next_hop: NextHop::Entities,
         }
     }
 }
@@ -146,6 +159,7 @@ impl SearchOptions {
             steps: Steps::read(reader)?,
             graph: reader.choice("graph")?.unwrap_or(default.graph),
             hops: reader.integer("hops", 1..=2)?.map_or(default.hops, |n| n as usize),
+            next_hop: reader.choice("next_hop")?.unwrap_or(default.next_hop),
         })
     }
 }

@@ -8,13 +8,14 @@ mod acronyms;
 mod chat;
 mod spelling;
 
+pub(super) use chat::next_question;
+
 use super::diagnostics::Stages;
 use super::options::{Fusion, Mode, SearchOptions};
 use super::scope::Scope;
 use super::{RankedHits, SearchRequest, keyword, scored};
 use crate::config;
 use crate::error::Result;
-use chat::Writer;
 use rag_bm25::Correction;
 use rag_core::acronym::{Acronym, expand};
 use rag_core::choices;
@@ -192,11 +193,10 @@ pub(super) fn queries(scope: &Scope, request: &SearchRequest<'_>, stages: &mut S
     if scope.ids().is_empty() {
         return Ok(queries);
     }
-    let mut writer = Writer::new(query);
     let mut texts: Vec<(String, f32)> = Vec::new();
-    let rewritten = writer.write(Task::Rewrite, steps.rewrite, wants_rewriting, stages)?;
+    let rewritten = chat::write(query, Task::Rewrite, steps.rewrite, wants_rewriting, stages)?;
     texts.extend(rewritten.into_iter().map(|text| (text, REWRITTEN)));
-    let parts = parts(scope, query, steps.decompose, &mut writer, stages)?;
+    let parts = parts(scope, query, steps.decompose, stages)?;
     texts.extend(parts.into_iter().map(|text| (text, PART)));
     let languages = scope.languages();
     let mut seen = HashSet::from([query.to_owned()]);
@@ -205,7 +205,7 @@ pub(super) fn queries(scope: &Scope, request: &SearchRequest<'_>, stages: &mut S
     });
     queries.others.extend(texts.iter().map(|(text, weight)| RunQuery::new(text, *weight, &known)));
     if request.mode != Mode::Keyword {
-        let passage = writer.write(Task::Passage, steps.hyde, is_vague, stages)?;
+        let passage = chat::write(query, Task::Passage, steps.hyde, is_vague, stages)?;
         queries.others.extend(passage.into_iter().map(RunQuery::passage));
     }
     if request.mode != Mode::Vector && steps.spelling != Step::Off {
@@ -219,13 +219,7 @@ pub(super) fn queries(scope: &Scope, request: &SearchRequest<'_>, stages: &mut S
 }
 
 /// The questions that a compound one is made of: by rules, and where these know none and the step is on, by the chat model.
-fn parts(
-    scope: &Scope,
-    query: &str,
-    step: Step,
-    writer: &mut Writer<'_>,
-    stages: &mut Stages,
-) -> Result<Vec<String>> {
+fn parts(scope: &Scope, query: &str, step: Step, stages: &mut Stages) -> Result<Vec<String>> {
     if step == Step::Off {
         return Ok(Vec::new());
     }
@@ -239,7 +233,7 @@ fn parts(
         stages.done_as(watch, 1, 0, "rules: one question");
         return Ok(parts);
     }
-    writer.write(Task::Decompose, step, |_| true, stages)
+    chat::write(query, Task::Decompose, step, |_| true, stages)
 }
 
 /// Languages with rules, among those of the scope. Text of any language may be indexed without one.

@@ -1,18 +1,31 @@
 //! Policies that an administrator has added: whether the tables have those that are recorded, and no others.
 
+use crate::config;
 use crate::error::{Error, Result, excerpt};
+use crate::pg::time_limit::{self, Failure};
 use crate::pg::{Oid, elevation, spi, table_watch, transaction};
 
 /// 55000 where tables and records are apart: a policy that a restore has lost must not show what it is to hide, and
 /// one that no dump takes along is not to be relied on.
 ///
-/// Asked by every search, and answered from memory until one of the tables changes.
+/// Asked by every search, and answered from memory until one of the tables changes. Tables with added policies are opened
+/// to compare them; where somebody holds one, 55000 after `rag_ext.query_deadline`.
 pub(crate) fn require_recorded() -> Result<()> {
     if table_watch::is_unchanged() {
         return Ok(());
     }
     // Policies hold as they were committed last, whatever the caller's snapshot shows.
-    let checked = elevation::elevated(|| transaction::with_catalog_snapshot(check));
+    let within = config::query_deadline();
+    let check = || elevation::elevated(|| transaction::with_catalog_snapshot(check));
+    let checked = time_limit::attempt(within, check).map_err(|failure| match failure {
+        Failure::Late => Error::not_ready(format!(
+            "added policies cannot be compared with their records within rag_ext.query_deadline, {} ms",
+            within.as_millis()
+        ))
+        .detail("Somebody may hold a lock on rag.added_policy, or on a table that has an added policy or is named in one.")
+        .hint("Try again when they are done; pg_locks shows who holds what."),
+        Failure::Failed(error) | Failure::Ended(error) => error,
+    });
     if checked.is_err() {
         table_watch::forget();
     }

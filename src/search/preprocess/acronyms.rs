@@ -3,7 +3,7 @@
 //! Only what the caller sees counts: a mined acronym is seen with its document. Where an administrator's policies may hide
 //! parts of documents, mined acronyms are left out, for the definition may stand in a hidden part.
 
-use super::{Step, told};
+use super::{PLAIN, Step, told};
 use crate::error::Result;
 use crate::search::diagnostics::Stages;
 use crate::search::scope::Scope;
@@ -19,17 +19,10 @@ pub(super) fn known(scope: &Scope, query: &str, step: Step, stages: &mut Stages)
     if step == Step::Off {
         return Ok(Vec::new());
     }
-    let watch = stages.start("acronyms");
-    let (collections, domains) = places(scope);
-    if collections.is_empty() && domains.is_empty() {
+    let Some((watch, found)) = stages.attempt("acronyms", PLAIN, |_| look_up(scope, query, step))? else {
         return Ok(Vec::new());
-    }
-    let mut lookup = Lookup::of(query);
-    if step == Step::Auto || domains.len() > MAX_DOMAINS {
-        lookup.long_keys.clear();
-    }
-    let known = acronym::look_up(&collections, &domains, &lookup)?;
-    let looked_up = lookup.short_keys.len() + lookup.long_keys.len();
+    };
+    let Some((looked_up, known)) = found else { return Ok(Vec::new()) };
     match expand(query, &known) {
         Some(expanded) => {
             let pairs: Vec<String> =
@@ -39,6 +32,20 @@ pub(super) fn known(scope: &Scope, query: &str, step: Step, stages: &mut Stages)
         None => stages.done(watch, looked_up, 0),
     }
     Ok(known)
+}
+
+/// How many forms were looked up, and what is known of them. None where the scope has no acronyms.
+fn look_up(scope: &Scope, query: &str, step: Step) -> Result<Option<(usize, Vec<Acronym>)>> {
+    let (collections, domains) = places(scope);
+    if collections.is_empty() && domains.is_empty() {
+        return Ok(None);
+    }
+    let mut lookup = Lookup::of(query);
+    if step == Step::Auto || domains.len() > MAX_DOMAINS {
+        lookup.long_keys.clear();
+    }
+    let known = acronym::look_up(&collections, &domains, &lookup)?;
+    Ok(Some((lookup.short_keys.len() + lookup.long_keys.len(), known)))
 }
 
 /// Collections and domains of the scope that have acronyms.

@@ -26,20 +26,14 @@ pub(super) fn corrections(
     step: Step,
     stages: &mut Stages,
 ) -> Result<Vec<Correction>> {
-    let watch = stages.start("spelling");
     if scope.may_hide_rows() {
+        let watch = stages.start("spelling");
         stages.done_as(watch, 0, 0, "left out: policies may hide parts of documents");
         return Ok(Vec::new());
     }
     let words: Vec<&str> = plain_words(query).into_iter().take(MAX_WORDS).map(|word| &query[word]).collect();
-    let (unknown, found) = match correct(scope, query, &words, step) {
-        Ok(found) => found,
-        Err(error) if error.is_damage() => {
-            stages.fell_back(watch, PLAIN, &error);
-            return Ok(Vec::new());
-        }
-        Err(error) => return Err(error),
-    };
+    let corrected = stages.attempt("spelling", PLAIN, |_| correct(scope, query, &words, step))?;
+    let Some((watch, (unknown, found))) = corrected else { return Ok(Vec::new()) };
     let pairs: Vec<String> = found.iter().map(|c| format!("{} = {}", c.from, c.to)).collect();
     if pairs.is_empty() {
         stages.done(watch, unknown, 0);
