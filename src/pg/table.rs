@@ -6,8 +6,10 @@
 use crate::pg::Oid;
 use crate::pg::statistics::Uncounted;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::marker::PhantomData;
+use std::ops::Bound;
 
 /// Which rows; the column leads the index.
 pub(crate) enum Condition<'a> {
@@ -69,6 +71,89 @@ pub(crate) fn any(table: &CStr, index: &CStr, condition: &Condition<'_>) -> bool
         found = true;
         false
     });
+    found
+}
+
+/// The columns that lead an index: a uuid, and a text of collation "C".
+pub(crate) struct KeyColumns<'a> {
+    pub(crate) id: &'a CStr,
+    pub(crate) text: &'a CStr,
+}
+
+/// Those of some texts that a row with one of these ids has, under the active snapshot.
+///
+/// A row that is found tells how far the next text must be, so this costs a look at the index for each id and each group of
+/// texts that no row stands between, and no more than one for each text.
+pub(crate) fn present(
+    table: &CStr,
+    index: &CStr,
+    columns: &KeyColumns<'_>,
+    ids: &[[u8; 16]],
+    texts: &BTreeSet<String>,
+) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    if ids.is_empty() || texts.is_empty() {
+        return found;
+    }
+    // SAFETY: names are looked up first; relations are open while they are scanned; scans are closed before returning, and
+    // the values of their conditions are of the columns' types and outlive them.
+    unsafe {
+        let namespace = pg_sys::get_namespace_oid(c"rag".as_ptr(), true);
+        let named = |name: &CStr| pg_sys::get_relname_relid(name.as_ptr(), namespace);
+        let (table, index) = (named(table), named(index));
+        if [namespace, table, index].contains(&pg_sys::InvalidOid) {
+            return found;
+        }
+        let _uncounted = Uncounted::besides(&[table, index]);
+        let share = pg_sys::AccessShareLock as i32;
+        let (relation, index) = (pg_sys::table_open(table, share), pg_sys::index_open(index, share));
+        let number = |column: &CStr| pg_sys::get_attnum(table, column.as_ptr());
+        let (id_number, text_number) = (number(columns.id), number(columns.text));
+        for id in ids {
+            let mut next = texts.iter().next();
+            while let Some(text) = next {
+                let mut keys = [pg_sys::ScanKeyData::default(); 2];
+                pg_sys::ScanKeyEntryInitialize(
+                    &mut keys[0],
+                    0,
+                    id_number,
+                    pg_sys::BTEqualStrategyNumber as u16,
+                    pg_sys::InvalidOid,
+                    pg_sys::InvalidOid,
+                    pg_sys::Oid::from(pg_sys::F_UUID_EQ),
+                    pg_sys::Datum::from(id.as_ptr()),
+                );
+                pg_sys::ScanKeyEntryInitialize(
+                    &mut keys[1],
+                    0,
+                    text_number,
+                    pg_sys::BTGreaterEqualStrategyNumber as u16,
+                    pg_sys::InvalidOid,
+                    pg_sys::C_COLLATION_OID,
+                    pg_sys::Oid::from(pg_sys::F_TEXT_GE),
+                    text.as_str().into_datum().unwrap_or(pg_sys::Datum::null()),
+                );
+                let snapshot = pg_sys::GetActiveSnapshot();
+                let scan =
+                    pg_sys::systable_beginscan_ordered(relation, index, snapshot, 2, keys.as_mut_ptr());
+                let tuple =
+                    pg_sys::systable_getnext_ordered(scan, pg_sys::ScanDirection::ForwardScanDirection);
+                let stored = (!tuple.is_null()).then(|| {
+                    let row = Row { table, tuple, descriptor: (*relation).rd_att, _scan: PhantomData };
+                    row.get::<String>(columns.text)
+                });
+                pg_sys::systable_endscan_ordered(scan);
+                let Some(Some(stored)) = stored else { break };
+                next = texts.range::<str, _>((Bound::Included(stored.as_str()), Bound::Unbounded)).next();
+                if next == Some(&stored) {
+                    next = texts.range::<str, _>((Bound::Excluded(stored.as_str()), Bound::Unbounded)).next();
+                    found.insert(stored);
+                }
+            }
+        }
+        pg_sys::index_close(index, share);
+        pg_sys::table_close(relation, share);
+    }
     found
 }
 

@@ -3,8 +3,10 @@
 use super::{Id, uuid, uuids};
 use crate::error::Result;
 use crate::pg::spi;
-use crate::pg::table::{self, Condition};
+use crate::pg::table::{self, Condition, KeyColumns};
 use rag_core::acronym::{Acronym, Lookup, long_key, short_key};
+use std::collections::BTreeSet;
+use std::ffi::CStr;
 
 /// Documents of a domain that are looked at for one form: the oldest. What more of them say changes no order worth having.
 const MAX_DOCUMENTS: i64 = 100;
@@ -72,10 +74,19 @@ pub(crate) fn has_set(collection: Id) -> bool {
     table::any(c"acronym", c"acronym_pkey", &condition)
 }
 
-/// Whether a document of a domain defines one, by one look at an index. For domains that the caller sees as a whole.
-pub(crate) fn has_mined(domain: Id) -> bool {
-    let condition = Condition::Uuid(c"domain_id", domain.to_be_bytes());
-    table::any(c"mined_acronym", c"mined_acronym_pkey", &condition)
+/// Those of the forms that documents of these domains define, by a few looks at the indexes: nearly all words of a query are
+/// none. For domains that the caller sees as a whole.
+pub(crate) fn mined(domains: &[Id], lookup: &Lookup) -> Lookup {
+    let ids: Vec<[u8; 16]> = domains.iter().map(|id| id.to_be_bytes()).collect();
+    let present = |index: &CStr, text: &CStr, keys: &BTreeSet<String>| {
+        let columns = KeyColumns { id: c"domain_id", text };
+        table::present(c"mined_acronym", index, &columns, &ids, keys)
+    };
+    Lookup {
+        short_keys: present(c"mined_acronym_short", c"short_key", &lookup.capital_keys),
+        capital_keys: BTreeSet::new(),
+        long_keys: present(c"mined_acronym_long", c"long_key", &lookup.long_keys),
+    }
 }
 
 /// Acronyms of which one form is looked up, as far as the caller sees them: given ones first, then those that most

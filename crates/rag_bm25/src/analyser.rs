@@ -83,13 +83,19 @@ impl Analyser {
         }
     }
 
-    /// Calls `sink` with each term of `text`, in the order of positions. Cost is linear in the text.
-    pub(crate) fn analyse(&self, text: &str, sink: impl FnMut(Term<'_>)) {
-        self.analyse_where(text, &Beginnings::all(), sink);
+    /// Calls `sink` with each term of `text`, in the order of positions, and gives the number of positions. Cost is linear in
+    /// the text.
+    pub(crate) fn analyse(&self, text: &str, sink: impl FnMut(Term<'_>)) -> u32 {
+        self.analyse_where(text, &Beginnings::all(), sink)
     }
 
     /// [`Self::analyse`] without words that begin otherwise, which are neither normalised nor stemmed.
-    pub(crate) fn analyse_where(&self, text: &str, beginnings: &Beginnings, mut sink: impl FnMut(Term<'_>)) {
+    pub(crate) fn analyse_where(
+        &self,
+        text: &str,
+        beginnings: &Beginnings,
+        mut sink: impl FnMut(Term<'_>),
+    ) -> u32 {
         let mut scan =
             Scan { analyser: self, beginnings, text, position: 0, buffer: String::new(), words: Vec::new() };
         let mut at = 0;
@@ -104,6 +110,7 @@ impl Analyser {
                 scan.word_run(at, &mut sink)
             };
         }
+        scan.position
     }
 
     fn is_stop_word(&self, word: &str) -> bool {

@@ -9,7 +9,7 @@ use crate::phrase::occurrences;
 use crate::plan::Plan;
 use crate::query::Operand;
 use crate::segment::FieldReader;
-use crate::top::Top;
+use crate::top::{Ranked, Top};
 use crate::weight::Weight;
 
 /// What a list of entries does to the entries of a window.
@@ -93,7 +93,8 @@ pub(crate) fn collect(
         touched.drain(|place| {
             let sum = std::mem::take(&mut points[place]);
             if sum >= top.threshold() && passes(place) {
-                top.offer(sum, plan.segments[segment].id(first + place as u32));
+                let entry = first + place as u32;
+                top.offer(Ranked { points: sum, id: plan.segments[segment].id(entry), segment, entry });
             }
         });
         required.iter_mut().for_each(|bits| *bits = Bits::default());

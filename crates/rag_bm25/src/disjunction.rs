@@ -11,7 +11,7 @@ use tantivy::schema::IndexRecordOption;
 use crate::Error;
 use crate::plan::{Found, Plan};
 use crate::segment::FieldReader;
-use crate::top::Top;
+use crate::top::{Ranked, Top};
 use crate::weight::{FULL_BLOCK, Points, Weight};
 
 /// Entries in a window.
@@ -217,7 +217,7 @@ fn walk(
                 sum += cursor.points_of(entry);
             }
             if sum >= top.threshold() {
-                top.offer(sum, plan.segments[segment].id(entry));
+                top.offer(Ranked { points: sum, id: plan.segments[segment].id(entry), segment, entry });
             }
         });
     }

@@ -17,6 +17,7 @@
 //! | `writer`, `merge`, `segment` | build, merge and open blobs |
 //! | `statistics`, `weight`, `plan` | what a query's terms weigh over the segments given |
 //! | `disjunction`, `conditions`, `phrase`, `top` | finding the best entries |
+//! | `proximity` | a closer look at these: words of the query that stand together |
 //! | `spelling` | words that no segment has, and what they may have been meant to be |
 //! | `interrupt` | ending work that takes long |
 
@@ -44,6 +45,7 @@ mod weight;
 mod conditions;
 mod disjunction;
 mod phrase;
+mod proximity;
 mod search;
 mod spelling;
 mod top;

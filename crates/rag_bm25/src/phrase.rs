@@ -102,7 +102,7 @@ fn read_starts(postings: &mut SegmentPostings, offset: u32, starts: &mut Vec<u32
 }
 
 /// Keeps what is in both sorted lists.
-fn keep_common(kept: &mut Vec<u32>, other: &[u32]) {
+pub(crate) fn keep_common(kept: &mut Vec<u32>, other: &[u32]) {
     let mut rest = other;
     kept.retain(|value| {
         rest = &rest[rest.partition_point(|candidate| candidate < value)..];

@@ -15,6 +15,12 @@ use crate::{Correction, Language};
 /// The most distinct terms, and the most places in phrases, that a query keeps: the first ones.
 pub const MAX_TERMS: usize = 1024;
 
+/// The most pairs of words that a query keeps: the first ones.
+const MAX_PAIRS: usize = 32;
+
+/// Words of a pair stand at most this far apart.
+const MAX_DISTANCE: u32 = 3;
+
 /// A word typed more often than this counts no further.
 const MAX_COUNT: u32 = 255;
 
@@ -24,6 +30,7 @@ pub struct Query {
     pub(crate) language: Language,
     pub(crate) terms: Vec<QueryTerm>,
     pub(crate) phrases: Vec<Phrase>,
+    pub(crate) pairs: Vec<Pair>,
     pub(crate) required: Vec<Operand>,
     pub(crate) excluded: Vec<Operand>,
 }
@@ -47,6 +54,15 @@ pub(crate) struct Phrase {
     pub(crate) count: u32,
 }
 
+/// Two words that follow each other in the query, outside of quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Pair {
+    /// Indexes into the query's terms.
+    pub(crate) terms: [usize; 2],
+    /// How many words the second is behind the first: stop words may stand between.
+    pub(crate) distance: u32,
+}
+
 /// What a condition is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operand {
@@ -66,13 +82,15 @@ enum Sign {
 impl Query {
     /// Reads what a user typed. Never fails; cost is linear in the text.
     pub fn parse(text: &str, language: Language) -> Query {
-        let empty = Query { language, terms: vec![], phrases: vec![], required: vec![], excluded: vec![] };
+        let empty = Query { language, terms: vec![], phrases: vec![], pairs: vec![], required: vec![], excluded: vec![] };
         let mut parser = Parser {
             query: empty,
             term_index: HashMap::new(),
             phrase_index: HashMap::new(),
             analyser: Analyser::of(language),
             places: 0,
+            position: 0,
+            last: None,
         };
         let mut rest = text;
         while let Some((sign, quoted, words, after)) = next_piece(rest) {
@@ -109,7 +127,7 @@ impl Query {
         found
     }
 
-    /// The query with more words that an entry may have instead of its own. They count an eighth: they find what has none of
+    /// The query with more words that an entry may have instead of its own. They count a twentieth: they find what has none of
     /// the query's own, and hardly change the order of what has some.
     #[must_use]
     pub fn with_more(mut self, words: &str) -> Query {
@@ -197,30 +215,53 @@ struct Parser {
     analyser: &'static Analyser,
     /// Places in phrases so far.
     places: usize,
+    /// Words outside of quotes so far.
+    position: u32,
+    /// The last word, and its position.
+    last: Option<(usize, u32)>,
 }
 
 impl Parser {
     fn piece(&mut self, sign: Sign, quoted: bool, words: &str) {
+        if quoted || sign == Sign::Excluded {
+            self.last = None;
+        }
         if quoted {
             let places = self.places_of(words);
             self.operand(places, sign, true);
             return;
         }
         if sign != Sign::Excluded {
-            let analyser = self.analyser;
-            analyser.analyse(words, |term| {
+            let (analyser, before) = (self.analyser, self.position);
+            let count = analyser.analyse(words, |term| {
                 if term.kind == TermKind::Character {
                     return;
                 }
                 if let Some(index) = self.intern(term.text) {
                     let count = &mut self.query.terms[index].count;
                     *count = (*count + 1).min(MAX_COUNT);
+                    if term.kind == TermKind::Word {
+                        self.word(index, before.saturating_add(term.position));
+                    }
                 }
             });
+            self.position = before.saturating_add(count);
         }
         if sign != Sign::Plain {
             let places = self.places_of(words);
             self.operand(places, sign, false);
+        }
+    }
+
+    /// Notes a word that stands outside of quotes, and that it follows another one.
+    fn word(&mut self, index: usize, position: u32) {
+        if let Some((last, at)) = self.last.replace((index, position)) {
+            let pair = Pair { terms: [last, index], distance: position - at };
+            let is_near = (1..=MAX_DISTANCE).contains(&pair.distance);
+            let pairs = &mut self.query.pairs;
+            if is_near && last != index && pairs.len() < MAX_PAIRS && !pairs.contains(&pair) {
+                pairs.push(pair);
+            }
         }
     }
 

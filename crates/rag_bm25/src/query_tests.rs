@@ -261,3 +261,24 @@ fn added_words_find_what_has_none_of_the_query_and_come_last() {
     assert_eq!(found(&query), [2]);
     assert_eq!(found(&query.with_more("service level agreement, pumps sla")), [2, 1]);
 }
+
+#[test]
+fn neighbours_outside_of_quotes_are_pairs() {
+    let check = |text: &str, expected: &[(&str, &str, u32)]| {
+        let query = Query::parse(text, Language::English);
+        let name = |term: usize| query.terms[term].text.as_str();
+        let pairs: Vec<_> =
+            query.pairs.iter().map(|pair| (name(pair.terms[0]), name(pair.terms[1]), pair.distance)).collect();
+        assert_eq!(pairs, expected, "{text}");
+    };
+    check("red fox", &[("red", "fox", 1)]);
+    check("red and the fox", &[("red", "fox", 3)]);
+    check("red and then the fox", &[]);
+    check("red fox red fox", &[("red", "fox", 1), ("fox", "red", 1)]);
+    check("red red", &[]);
+    check("FC-001", &[("fc", "001", 1)]);
+    check("red \"blue fox\" den", &[]);
+    check("red -blue fox", &[]);
+    check("red +blue", &[("red", "blue", 1)]);
+    check("東京都", &[("東京", "京都", 1)]);
+}

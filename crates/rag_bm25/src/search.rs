@@ -6,7 +6,8 @@ use crate::conditions;
 use crate::disjunction::{self, Scratch};
 use crate::interrupt::GoesOn;
 use crate::plan::Plan;
-use crate::top::Top;
+use crate::proximity::{self, HEAD};
+use crate::top::{Ranked, Top};
 use crate::{Error, Query, Segment};
 
 /// An entry that matches.
@@ -14,7 +15,8 @@ use crate::{Error, Query, Segment};
 pub struct Hit {
     /// The entry's id.
     pub id: u128,
-    /// BM25 of title and body as one text; above 0, without an upper limit.
+    /// BM25 of title and body as one text, and of the best entries what words add that stand together; above 0, without an
+    /// upper limit.
     pub score: f32,
 }
 
@@ -52,15 +54,18 @@ pub fn search_while(
         return Ok(Vec::new());
     }
     let plan = Plan::new(segments, query, goes_on)?;
-    let mut places = limit;
+    // Whatever the limit, the same entries are looked at more closely, so that a longer list begins like a shorter one.
+    let wanted = if query.pairs.is_empty() { limit } else { limit.max(HEAD) };
+    let mut places = wanted;
     loop {
         let (mut hits, is_full) = best(&plan, places, accept)?;
         let before = hits.len();
         drop_repeated(&mut hits);
-        let is_short = is_full && hits.len() < limit;
+        let is_short = is_full && hits.len() < wanted;
         if !is_short {
+            proximity::reward(&plan, &mut hits)?;
             hits.truncate(limit);
-            return Ok(hits);
+            return Ok(hits.iter().map(|hit| Hit { id: hit.id, score: hit.score() }).collect());
         }
         // Repeated ids took places that other entries are due: again, with more.
         places = places.saturating_mul(2).saturating_add(before - hits.len());
@@ -72,7 +77,7 @@ fn best(
     plan: &Plan<'_>,
     places: usize,
     accept: Option<&dyn Fn(u128) -> bool>,
-) -> Result<(Vec<Hit>, bool), Error> {
+) -> Result<(Vec<Ranked>, bool), Error> {
     let mut top = Top::new(places, accept);
     let mut scratch = Scratch::default();
     let is_plain =
@@ -92,7 +97,7 @@ fn best(
 }
 
 /// Keeps the first, which is the best, of hits with one id.
-fn drop_repeated(hits: &mut Vec<Hit>) {
+fn drop_repeated(hits: &mut Vec<Ranked>) {
     let mut seen = HashSet::with_capacity(hits.len());
     hits.retain(|hit| seen.insert(hit.id));
 }

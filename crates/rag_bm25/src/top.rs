@@ -3,7 +3,6 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::Hit;
 use crate::weight::{Points, points_below, score_of};
 
 /// Keeps the best `limit` hits over all segments, so that what one segment gave lets the next skip.
@@ -15,17 +14,26 @@ pub(crate) struct Top<'a> {
     threshold: Points,
 }
 
-/// A hit that is greater the better it is: by score, then by smaller id.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Ranked {
-    /// Scores are never negative, so their bits rise with them.
-    score_bits: u32,
-    id: u128,
+/// An entry with its points, greater the better it is: by score, then by smaller id.
+#[derive(Clone, Copy)]
+pub(crate) struct Ranked {
+    pub(crate) points: Points,
+    pub(crate) id: u128,
+    pub(crate) segment: usize,
+    /// Its number in the segment.
+    pub(crate) entry: u32,
+}
+
+impl Ranked {
+    pub(crate) fn score(&self) -> f32 {
+        score_of(self.points)
+    }
 }
 
 impl Ord for Ranked {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.score_bits.cmp(&other.score_bits).then(other.id.cmp(&self.id))
+        // Scores are never negative, so their bits rise with them.
+        self.score().to_bits().cmp(&other.score().to_bits()).then(other.id.cmp(&self.id))
     }
 }
 
@@ -34,6 +42,14 @@ impl PartialOrd for Ranked {
         Some(self.cmp(other))
     }
 }
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Ranked {}
 
 impl<'a> Top<'a> {
     pub(crate) fn new(limit: usize, accept: Option<&'a dyn Fn(u128) -> bool>) -> Top<'a> {
@@ -47,13 +63,12 @@ impl<'a> Top<'a> {
     }
 
     /// Takes an entry in if it is among the best and accepted.
-    pub(crate) fn offer(&mut self, points: Points, id: u128) {
-        let candidate = Ranked { score_bits: score_of(points).to_bits(), id };
+    pub(crate) fn offer(&mut self, candidate: Ranked) {
         let is_full = self.heap.len() >= self.limit;
         if is_full && self.heap.peek().is_none_or(|worst| candidate <= worst.0) {
             return;
         }
-        if self.accept.is_some_and(|accept| !accept(id)) {
+        if self.accept.is_some_and(|accept| !accept(candidate.id)) {
             return;
         }
         if is_full {
@@ -63,7 +78,7 @@ impl<'a> Top<'a> {
         if self.heap.len() == self.limit
             && let Some(worst) = self.heap.peek()
         {
-            self.threshold = points_below(f32::from_bits(worst.0.score_bits));
+            self.threshold = points_below(worst.0.score());
         }
     }
 
@@ -73,9 +88,8 @@ impl<'a> Top<'a> {
     }
 
     /// The hits, best first.
-    pub(crate) fn into_hits(self) -> Vec<Hit> {
-        let ranked = self.heap.into_sorted_vec().into_iter();
-        ranked.map(|Reverse(hit)| Hit { id: hit.id, score: f32::from_bits(hit.score_bits) }).collect()
+    pub(crate) fn into_hits(self) -> Vec<Ranked> {
+        self.heap.into_sorted_vec().into_iter().map(|Reverse(hit)| hit).collect()
     }
 }
 
@@ -89,6 +103,10 @@ mod tests {
         (f64::from(score) * 4_294_967_296.0) as Points
     }
 
+    fn offer(top: &mut Top<'_>, points: Points, id: u128) {
+        top.offer(Ranked { points, id, segment: 0, entry: 0 });
+    }
+
     fn ids(top: Top<'_>) -> Vec<u128> {
         top.into_hits().iter().map(|hit| hit.id).collect()
     }
@@ -97,7 +115,7 @@ mod tests {
     fn equal_scores_keep_the_smaller_id_first_whatever_the_order_of_arrival() {
         for order in [[5, 3, 9, 1], [1, 3, 5, 9], [9, 5, 3, 1]] {
             let mut top = Top::new(2, None);
-            order.iter().for_each(|id| top.offer(points(1.5), *id));
+            order.iter().for_each(|id| offer(&mut top, points(1.5), *id));
             assert_eq!(ids(top), [1, 3]);
         }
     }
@@ -110,10 +128,10 @@ mod tests {
             let weight = norms.weight(0, norms.inverse_frequency(frequency), 1);
             let points = weight.points(40, frequency as u32);
             let mut top = Top::new(1, None);
-            top.offer(points, 7);
+            offer(&mut top, points, 7);
             assert!(top.threshold() <= points);
             assert!(top.threshold() as f64 > points as f64 * 0.999_999);
-            top.offer(points, 3);
+            offer(&mut top, points, 3);
             assert_eq!(ids(top), [3]);
         }
     }
@@ -123,7 +141,7 @@ mod tests {
         let accept = |id: u128| id.is_multiple_of(2);
         let mut top = Top::new(2, Some(&accept));
         for id in 0..10 {
-            top.offer(points(1.0 + id as f32), id);
+            offer(&mut top, points(1.0 + id as f32), id);
         }
         assert_eq!(ids(top), [8, 6]);
     }
@@ -131,7 +149,7 @@ mod tests {
     #[test]
     fn no_places_take_no_hits() {
         let mut top = Top::new(0, None);
-        top.offer(points(1.0), 1);
+        offer(&mut top, points(1.0), 1);
         assert!(top.is_full());
         assert!(ids(top).is_empty());
     }

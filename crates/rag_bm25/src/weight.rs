@@ -80,8 +80,7 @@ impl Norms {
     /// What the presence of a term weighs that `frequency` entries have in a field. A segment whose
     /// frequencies exceed its entries is damaged; it gets a weight near 0 instead of a panic.
     pub(crate) fn inverse_frequency(&self, frequency: u64) -> f32 {
-        let others = self.documents.saturating_sub(frequency);
-        (1.0 + (others as f32 + 0.5) / (frequency as f32 + 0.5)).ln()
+        inverse_frequency(self.documents, frequency)
     }
 
     /// The scorer of a term or phrase in one field, `count` times in the query.
@@ -89,6 +88,12 @@ impl Norms {
         let factor = inverse_frequency * (1.0 + K1) * FIELD_WEIGHTS[field] * count as f32;
         Weight { factor, table: &self.tables[field] }
     }
+}
+
+/// What the presence of something weighs that `frequency` of so many entries have.
+pub(crate) fn inverse_frequency(entries: u64, frequency: u64) -> f32 {
+    let others = entries.saturating_sub(frequency);
+    (1.0 + (others as f32 + 0.5) / (frequency as f32 + 0.5)).ln()
 }
 
 /// Scores the occurrences of one term or phrase in one field.

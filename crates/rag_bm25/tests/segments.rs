@@ -67,17 +67,18 @@ fn scores_are_bm25_of_the_title_three_times_and_the_body() {
     let average = documents.iter().map(Vec::len).sum::<usize>() as f64 / 4.0;
     for query in ["red", "red blue", "fox den green", "red red"] {
         let mut expected: HashMap<u128, f64> = HashMap::new();
-        for word in tokens(query) {
-            let has = documents.iter().filter(|d| d.contains(&word)).count() as f64;
+        for word in &tokens(query) {
+            let has = documents.iter().filter(|d| d.contains(word)).count() as f64;
             let rarity = (1.0 + (4.0 - has + 0.5) / (has + 0.5)).ln();
             for (document, id) in documents.iter().zip(0..) {
-                let tf = document.iter().filter(|token| **token == word).count() as f64;
+                let tf = document.iter().filter(|token| *token == word).count() as f64;
                 let norm = 1.6 * (0.25 + 0.75 * document.len() as f64 / average);
                 if tf > 0.0 {
                     *expected.entry(id).or_default() += rarity * 2.6 * tf / (tf + norm);
                 }
             }
         }
+        reward_pairs(&texts, &tokens(query), average, &mut expected);
         let hits = search(&segments, &Query::parse(query, Language::Simple), 10, None).unwrap();
         assert_eq!(hits.len(), expected.len());
         assert!(hits.is_sorted_by(|a, b| a.score >= b.score));
@@ -85,6 +86,49 @@ fn scores_are_bm25_of_the_title_three_times_and_the_body() {
             assert!((f64::from(hit.score) - expected[&hit.id]).abs() < 1e-5, "{query}: {hit:?} {expected:?}");
         }
     }
+}
+
+/// Adds what entries gain by pairs of words, where all that match are among the best.
+fn reward_pairs(texts: &[(&str, &str)], query: &[String], average: f64, scores: &mut HashMap<u128, f64>) {
+    let all = scores.len() as f64;
+    for pair in query.windows(2).filter(|pair| pair[0] != pair[1]) {
+        let together = |text: &str| {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            words.windows(2).filter(|words| *words == pair).count()
+        };
+        let counts = texts.iter().map(|(title, body)| (3 * together(title) + together(body)) as f64);
+        let counts: Vec<f64> = counts.collect();
+        let having = counts.iter().filter(|count| **count > 0.0).count() as f64;
+        let rarity = (1.0 + (all - having + 0.5) / (having + 0.5)).ln();
+        for (id, count) in (0..).zip(&counts).filter(|(_, count)| **count > 0.0) {
+            let (title, body) = texts[id as usize];
+            let length = 3 * title.split_whitespace().count() + body.split_whitespace().count();
+            let norm = 1.6 * (0.25 + 0.75 * length as f64 / average);
+            *scores.entry(id).or_default() += 0.3 * rarity * 2.6 * count / (count + norm);
+        }
+    }
+}
+
+#[test]
+fn words_together_as_in_the_query_come_first() {
+    let texts = [
+        ("", "a valve that is stuck near the relief pipe"),
+        ("", "a stuck pipe near the relief that is a valve"),
+        ("", "that is a pipe near the relief valve stuck"),
+        ("", "nothing of it"),
+    ];
+    let segments = [segment(Language::English, &texts, 0)];
+    assert_eq!(found(&segments, "relief valve")[0], 2);
+    assert_eq!(found(&segments, "stuck pipe")[0], 1);
+    // Stop words keep their places.
+    assert_eq!(found(&segments, "valve that is stuck")[0], 0);
+    // What is quoted or excluded makes no pair with what stands beside it.
+    let scores = |query: &str| -> Vec<u32> {
+        let hits = search(&segments, &Query::parse(query, Language::English), 10, None).unwrap();
+        hits.iter().map(|hit| hit.score.to_bits()).collect()
+    };
+    assert_eq!(scores("stuck \"relief\" pipe"), scores("pipe \"relief\" stuck"));
+    assert_eq!(scores("stuck -nothing pipe"), scores("pipe -nothing stuck"));
 }
 
 /// Version 1 of the analyser kept titles apart.

@@ -1,6 +1,8 @@
 //! However entries are spread over segments, merged or filtered, the answers are the same to the bit.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use rag_bm25::{Entry, Hit, Language, Query, Segment, build, merge, search, statistics};
 
@@ -93,10 +95,23 @@ fn check(documents: &[Document], queries: &[String], limit: usize) {
         assert_eq!(bits(&expected), bits(&all)[..expected.len()], "prefix, {text}");
         assert!(all.len() <= limit || expected.len() == limit);
         assert!(all.is_sorted_by(|a, b| (b.score, a.id) <= (a.score, b.id)));
-        let accepted = search(&parts, &query, limit, Some(&|id| alive_ids.contains(&id))).unwrap();
-        let by_hand: Vec<_> =
-            all.iter().filter(|hit| alive_ids.contains(&hit.id)).take(limit).copied().collect();
-        assert_eq!(bits(&accepted), bits(&by_hand), "accepted, {text}");
+        let accepted = |segments: &[Segment], limit: usize| {
+            search(segments, &query, limit, Some(&|id| alive_ids.contains(&id))).unwrap()
+        };
+        let by_hand: Vec<_> = all.iter().filter(|hit| alive_ids.contains(&hit.id)).copied().collect();
+        let all_accepted = accepted(&parts, usize::MAX);
+        assert_eq!(bits(&accepted(&whole, usize::MAX)), bits(&all_accepted), "accepted, split, {text}");
+        assert_eq!(
+            bits(&accepted(&parts, limit)),
+            bits(&all_accepted)[..all_accepted.len().min(limit)],
+            "accepted, prefix, {text}"
+        );
+        let ids = |hits: &[Hit]| hits.iter().map(|hit| hit.id).collect::<BTreeSet<_>>();
+        assert_eq!(ids(&all_accepted), ids(&by_hand), "accepted, {text}");
+        // How rare a pair of words is, is told by the best ones that are accepted.
+        if text.split_whitespace().count() == 1 && !text.contains(['_', '-']) {
+            assert_eq!(bits(&all_accepted), bits(&by_hand), "accepted, {text}");
+        }
     }
 }
 

@@ -33,13 +33,38 @@ pub fn short_key(short: &str) -> String {
 /// By which a long form is looked up: its words in lower case, without the plural's s of the last one. Empty where it has
 /// no words.
 pub fn long_key(long: &str) -> String {
-    let words = long.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let mut key = words.map(str::to_lowercase).collect::<Vec<_>>().join(" ");
-    let last = key.rsplit(' ').next().unwrap_or_default();
-    if last.chars().count() > 3 && last.ends_with('s') && !last.ends_with("ss") {
+    let mut key = String::with_capacity(long.len());
+    push_words(long, &mut key);
+    if is_plural(&key) {
         key.pop();
     }
     key
+}
+
+/// Appends the words of a text to a key, before the plural's s is taken away.
+fn push_words(text: &str, key: &mut String) {
+    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        if !key.is_empty() {
+            key.push(' ');
+        }
+        if word.is_ascii() {
+            key.extend(word.bytes().map(|byte| char::from(byte.to_ascii_lowercase())));
+        } else {
+            key.push_str(&word.to_lowercase());
+        }
+    }
+}
+
+/// Whether the last word of a key has a plural's s.
+fn is_plural(key: &str) -> bool {
+    let last = key.rsplit(' ').next().unwrap_or_default();
+    last.ends_with('s') && !last.ends_with("ss") && last.chars().count() > 3
+}
+
+/// Whether a word has a capital that is not only its first letter, or a capital and a digit.
+fn has_capitals(word: &str) -> bool {
+    word.chars().skip(1).any(char::is_uppercase)
+        || (word.contains(char::is_uppercase) && word.contains(char::is_numeric))
 }
 
 /// A short form without the plural's s: `SLAs` is `SLA`.

@@ -8,8 +8,7 @@
 //! Srikant, "Scaling up all pairs similarity search", WWW 2007.
 
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use unicode_segmentation::UnicodeSegmentation;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// Words of a shingle.
 const WIDTH: usize = 3;
@@ -20,91 +19,181 @@ const MOST_ALIKE: usize = 8;
 /// Texts that are kept, each of which is no near-duplicate of one before it.
 #[derive(Default)]
 pub struct DistinctTexts {
-    kept: Vec<Shingles>,
-    /// Kept texts by the shingles that a near-duplicate must have one of.
-    by_prefix: HashMap<u64, Vec<usize>>,
-}
-
-struct Shingles {
-    /// In rising order, each once.
-    hashes: Vec<u64>,
-    /// Of the words with digits.
-    numbers: u64,
+    /// By the hash of their words with digits: where these differ, there is nothing to compare.
+    by_numbers: HashMap<u64, Alike>,
+    count: usize,
 }
 
 impl DistinctTexts {
     /// Keeps a text, unless it is a near-duplicate of one that is kept: then the number of that one, from 0. Of what stands
-    /// above the text, its title and headings, words with digits count.
+    /// above the text, its title and headings, words with digits count. Costs one pass over the text, and more only where
+    /// others have the same words with digits.
     pub fn admit(&mut self, above: &str, text: &str) -> Option<usize> {
-        let shingles = Shingles::of(above, text);
-        let prefix = shingles.prefix().to_vec();
-        let similar: BTreeSet<usize> =
-            prefix.iter().filter_map(|hash| self.by_prefix.get(hash)).flatten().copied().collect();
-        let found = similar.into_iter().find(|kept| self.kept[*kept].is_near(&shingles));
-        if found.is_none() {
-            for hash in prefix {
-                self.by_prefix.entry(hash).or_default().push(self.kept.len());
-            }
-            self.kept.push(shingles);
-        }
+        let (words, numbers) = read(above, text);
+        let found = self.by_numbers.entry(numbers).or_default().admit(self.count, words);
+        self.count += usize::from(found.is_none());
         found
     }
 }
 
-impl Shingles {
-    fn of(above: &str, text: &str) -> Self {
-        let hasher = BuildHasherDefault::<DefaultHasher>::default();
-        let (mut words, mut numbers) = (Vec::new(), Vec::new());
-        for_each_word(text, |word| {
-            let hash = hasher.hash_one(word);
-            words.push(hash);
-            if word.contains(char::is_numeric) {
-                numbers.push(hash);
-            }
-        });
-        if above.contains(char::is_numeric) {
-            let numeric = |word: &str| word.contains(char::is_numeric).then(|| hasher.hash_one(word));
-            for_each_word(above, |word| numbers.extend(numeric(word)));
+/// Kept texts with the same words with digits.
+#[derive(Default)]
+struct Alike {
+    /// The words of the only one, which is compared with none yet.
+    only: Option<(usize, Vec<u64>)>,
+    kept: Vec<(usize, Shingles)>,
+    /// Places in `kept` by the shingles that a near-duplicate must have one of.
+    by_prefix: HashMap<u64, Vec<usize>, BuildHasherDefault<AsItIs>>,
+}
+
+impl Alike {
+    fn admit(&mut self, number: usize, words: Vec<u64>) -> Option<usize> {
+        if self.only.is_none() && self.kept.is_empty() {
+            self.only = Some((number, words));
+            return None;
         }
-        let mut hashes: Vec<u64> =
-            words.windows(WIDTH.min(words.len()).max(1)).map(|words| hasher.hash_one(words)).collect();
-        hashes.sort_unstable();
-        hashes.dedup();
-        numbers.sort_unstable();
-        Self { hashes, numbers: hasher.hash_one(numbers) }
+        if let Some((first, words)) = self.only.take() {
+            self.keep(first, Shingles::of(&words));
+        }
+        let shingles = Shingles::of(&words);
+        let similar: BTreeSet<usize> =
+            shingles.prefix().iter().filter_map(|hash| self.by_prefix.get(hash)).flatten().copied().collect();
+        let found = similar.into_iter().map(|place| &self.kept[place]).find(|(_, kept)| kept.is_near(&shingles));
+        if let Some((number, _)) = found {
+            return Some(*number);
+        }
+        self.keep(number, shingles);
+        None
     }
 
-    /// The first shingles, of which two near-duplicates have at least one in common: of `n`, fewer than `0.2 n` may be
+    fn keep(&mut self, number: usize, shingles: Shingles) {
+        for hash in shingles.prefix() {
+            self.by_prefix.entry(*hash).or_default().push(self.kept.len());
+        }
+        self.kept.push((number, shingles));
+    }
+}
+
+/// For keys that are hashes.
+#[derive(Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = step(self.0, u32::from(*byte)));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+/// The words of a text as hashes, in their order, and the hash of those with digits, of what stands above it, too.
+fn read(above: &str, text: &str) -> (Vec<u64>, u64) {
+    let (mut words, mut numbers) = (Vec::with_capacity(text.len() / 6), Vec::new());
+    for_each_word(text, |hash, has_digits| {
+        words.push(hash);
+        numbers.extend(has_digits.then_some(hash));
+    });
+    for_each_word(above, |hash, has_digits| numbers.extend(has_digits.then_some(hash)));
+    numbers.sort_unstable();
+    (words, hash_of(&numbers))
+}
+
+/// Hashes of the shingles of a text, in rising order, each once.
+struct Shingles(Vec<u64>);
+
+impl Shingles {
+    fn of(words: &[u64]) -> Self {
+        let mut hashes: Vec<u64> = words.windows(WIDTH.min(words.len()).max(1)).map(hash_of).collect();
+        hashes.sort_unstable();
+        hashes.dedup();
+        Self(hashes)
+    }
+
+    /// The first ones, of which two near-duplicates have at least one in common: of `n`, fewer than `0.2 n` may be
     /// missing from the other.
     fn prefix(&self) -> &[u64] {
-        let most_missing = self.hashes.len() * (10 - MOST_ALIKE) / 10;
-        &self.hashes[..(most_missing + 1).min(self.hashes.len())]
+        let most_missing = self.0.len() * (10 - MOST_ALIKE) / 10;
+        &self.0[..(most_missing + 1).min(self.0.len())]
     }
 
     fn is_near(&self, other: &Self) -> bool {
-        if self.numbers != other.numbers {
-            return false;
-        }
+        let (own, others) = (&self.0, &other.0);
         let (mut a, mut b, mut common) = (0, 0, 0);
-        while let (Some(x), Some(y)) = (self.hashes.get(a), other.hashes.get(b)) {
+        while let (Some(x), Some(y)) = (own.get(a), others.get(b)) {
             common += usize::from(x == y);
             a += usize::from(x <= y);
             b += usize::from(y <= x);
         }
-        let all = self.hashes.len() + other.hashes.len() - common;
+        let all = own.len() + others.len() - common;
         common * 10 > all * MOST_ALIKE
     }
 }
 
-/// Words in small letters.
-fn for_each_word(text: &str, mut sink: impl FnMut(&str)) {
-    let lower = text.to_lowercase();
-    if lower.is_ascii() {
-        let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
-        words.filter(|word| !word.is_empty()).for_each(sink);
-    } else {
-        lower.unicode_words().for_each(&mut sink);
+fn hash_of(hashes: &[u64]) -> u64 {
+    hashes.iter().fold(0, |all: u64, hash| mixed(all.rotate_left(5) ^ hash))
+}
+
+/// Calls `sink` with the hash of each word in small letters, and whether it has a digit. A point or comma between digits is
+/// part of a number; of scripts without spaces between words, each character is a word.
+fn for_each_word(text: &str, mut sink: impl FnMut(u64, bool)) {
+    let (mut hash, mut has_digits, mut last) = (BASIS, false, ' ');
+    let mut rest = text.chars();
+    while let Some(character) = rest.next() {
+        let is_inside = character.is_alphanumeric() && !is_unspaced(character)
+            || matches!(character, '.' | ',')
+                && last.is_ascii_digit()
+                && rest.clone().next().is_some_and(|next| next.is_ascii_digit());
+        last = character;
+        if is_inside {
+            has_digits |= character.is_numeric();
+            if character.is_ascii() {
+                hash = step(hash, u32::from(character.to_ascii_lowercase()));
+            } else {
+                hash = character.to_lowercase().fold(hash, |hash, part| step(hash, u32::from(part)));
+            }
+            continue;
+        }
+        if hash != BASIS {
+            sink(mixed(hash), has_digits);
+            (hash, has_digits) = (BASIS, false);
+        }
+        if is_unspaced(character) && character.is_alphanumeric() {
+            sink(mixed(step(BASIS, u32::from(character))), character.is_numeric());
+        }
     }
+    if hash != BASIS {
+        sink(mixed(hash), has_digits);
+    }
+}
+
+/// Where the hash of a word begins: FNV-1a's.
+const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// The hash with a further character, by FNV-1a: words are short, and what is compared is not secret.
+fn step(hash: u64, character: u32) -> u64 {
+    (hash ^ u64::from(character)).wrapping_mul(0x0100_0000_01b3)
+}
+
+/// Spreads a hash over all bits. Source: the finalizer of Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators", OOPSLA 2014.
+fn mixed(hash: u64) -> u64 {
+    let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ (hash >> 31)
+}
+
+/// Thai, Lao, Myanmar, Khmer, kana and Han, which put no spaces between words.
+fn is_unspaced(character: char) -> bool {
+    matches!(character,
+        '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3005}'..='\u{3007}'
+        | '\u{3041}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
+        | '\u{f900}'..='\u{faff}' | '\u{ff66}'..='\u{ff9f}' | '\u{20000}'..='\u{3ffff}')
 }
 
 #[cfg(test)]
@@ -132,6 +221,23 @@ mod tests {
     fn texts_that_differ_in_a_number_or_code_are_two() {
         let (first, second) = (format!("{TEXT} See FC-001-234."), format!("{TEXT} See FC-001-235."));
         assert_eq!(admitted(&[&first, &second, &first]), [None, None, Some(0)]);
+    }
+
+    #[test]
+    fn a_number_keeps_its_point_and_its_place_does_not_matter() {
+        let with = |numbers: &str| format!("{TEXT} {numbers}");
+        assert_eq!(
+            admitted(&[&with("1.5 mm"), &with("5.1 mm"), &with("1,5 mm"), &with("1.5 mm, mm")]),
+            [None, None, None, Some(0)]
+        );
+    }
+
+    #[test]
+    fn texts_without_digits_are_told_from_many_others() {
+        let texts: Vec<String> = ('a'..='z').map(|first| TEXT.replace("the ", &format!("the {first} "))).collect();
+        let mut distinct = DistinctTexts::default();
+        assert!(texts.iter().all(|text| distinct.admit("", text).is_none()));
+        assert_eq!(distinct.admit("", &texts[17].to_uppercase()), Some(17));
     }
 
     #[test]
@@ -164,7 +270,7 @@ mod tests {
             let mut distinct = DistinctTexts::default();
             let mut kept: Vec<Shingles> = Vec::new();
             for text in &texts {
-                let shingles = Shingles::of("", text);
+                let shingles = Shingles::of(&read("", text).0);
                 let expected = kept.iter().position(|other| other.is_near(&shingles));
                 prop_assert_eq!(distinct.admit("", text), expected, "{:?}", text);
                 if expected.is_none() {

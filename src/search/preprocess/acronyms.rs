@@ -13,8 +13,9 @@ use rag_core::acronym::{Acronym, Lookup, expand};
 /// Most domains in which long forms are looked up: there are many of them in a query.
 const MAX_DOMAINS: usize = 64;
 
-/// Acronyms that the query names in one of their forms. Asks nothing where the scope has none, but for attached tables: of
-/// these somebody may see a part, and that others have some there must not show.
+/// Acronyms that the query names in one of their forms. Where none of its words may be one, that is told by a few looks at
+/// indexes, and not by a statement; but for attached tables: of these somebody may see a part, and that others have some there
+/// must not show.
 pub(super) fn known(scope: &Scope, query: &str, step: Step, stages: &mut Stages) -> Result<Vec<Acronym>> {
     if step == Step::Off {
         return Ok(Vec::new());
@@ -34,9 +35,12 @@ pub(super) fn known(scope: &Scope, query: &str, step: Step, stages: &mut Stages)
     Ok(known)
 }
 
-/// How many forms were looked up, and what is known of them. None where the scope has no acronyms.
+/// How many forms were looked up, and what is known of them. None where the scope has none of them.
 fn look_up(scope: &Scope, query: &str, step: Step) -> Result<Option<(usize, Vec<Acronym>)>> {
-    let (collections, domains) = places(scope);
+    let mut collections = scope.collections();
+    collections.retain(|id| acronym::has_set(*id));
+    let domains = if scope.may_hide_rows() { Vec::new() } else { scope.ids() };
+    let (attached, whole): (Vec<Id>, Vec<Id>) = domains.iter().partition(|id| is_attached(**id));
     if collections.is_empty() && domains.is_empty() {
         return Ok(None);
     }
@@ -44,15 +48,14 @@ fn look_up(scope: &Scope, query: &str, step: Step) -> Result<Option<(usize, Vec<
     if step == Step::Auto || domains.len() > MAX_DOMAINS {
         lookup.long_keys.clear();
     }
-    let known = acronym::look_up(&collections, &domains, &lookup)?;
-    Ok(Some((lookup.short_keys.len() + lookup.long_keys.len(), known)))
-}
-
-/// Collections and domains of the scope that have acronyms.
-fn places(scope: &Scope) -> (Vec<Id>, Vec<Id>) {
-    let mut collections = scope.collections();
-    collections.retain(|id| acronym::has_set(*id));
-    let mut domains = if scope.may_hide_rows() { Vec::new() } else { scope.ids() };
-    domains.retain(|id| is_attached(*id) || acronym::has_mined(*id));
-    (collections, domains)
+    let looked_up = lookup.short_keys.len() + lookup.long_keys.len();
+    let mined = acronym::mined(&whole, &lookup);
+    let is_none = mined.short_keys.is_empty() && mined.long_keys.is_empty();
+    let known = match (is_none, collections.is_empty() && attached.is_empty()) {
+        (true, true) => return Ok(None),
+        (false, true) => acronym::look_up(&[], &whole, &mined)?,
+        (true, false) => acronym::look_up(&collections, &attached, &lookup)?,
+        (false, false) => acronym::look_up(&collections, &domains, &lookup)?,
+    };
+    Ok(Some((looked_up, known)))
 }

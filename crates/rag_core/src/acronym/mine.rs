@@ -1,6 +1,6 @@
 //! Short forms and their long forms, found in a text.
 
-use super::{Acronym, MAX_LONG_CHARS, MAX_SHORT_CHARS, long_key, short_key, singular};
+use super::{Acronym, MAX_LONG_CHARS, MAX_SHORT_CHARS, has_capitals, long_key, short_key, singular};
 use std::collections::HashSet;
 
 /// Most pairs of one text: the first ones.
@@ -89,12 +89,10 @@ fn short_form(word: &str) -> Option<&str> {
     let chars = short.chars().count();
     let is_word = short.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '&' | '.' | '/'));
     let is_numeral = short.chars().all(|c| matches!(c, 'I' | 'V' | 'X'));
-    let has_capital = short.chars().skip(1).any(char::is_uppercase)
-        || (short.contains(char::is_uppercase) && short.contains(char::is_numeric));
     ((2..=MAX_SHORT_CHARS).contains(&chars)
         && is_word
         && !is_numeral
-        && has_capital
+        && has_capitals(short)
         && short.starts_with(char::is_alphanumeric))
     .then_some(short)
 }

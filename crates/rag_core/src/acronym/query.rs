@@ -1,6 +1,6 @@
 //! Acronyms in a query: which forms to look up, and the query with what was found.
 
-use super::{Acronym, long_key, short_key, singular};
+use super::{Acronym, has_capitals, is_plural, long_key, push_words, short_key, singular};
 use crate::query::plain_words;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -22,6 +22,8 @@ const MAX_MEANINGS: usize = 3;
 pub struct Lookup {
     /// Of its words.
     pub short_keys: BTreeSet<String>,
+    /// Those of words that are written as a mined short form is.
+    pub capital_keys: BTreeSet<String>,
     /// Of its runs of words.
     pub long_keys: BTreeSet<String>,
 }
@@ -41,33 +43,41 @@ impl Lookup {
     /// The forms to look up for a query. What stands in quotes or is excluded is meant as it is written.
     pub fn of(query: &str) -> Self {
         let words = words(query);
-        let short_keys = words.iter().map(|range| short_key(singular(&query[range.clone()]))).collect();
-        let long_keys = runs(&words)
-            .map(|run| &query[run])
-            .filter(|run| run.chars().count() >= MIN_LETTERS)
-            .map(long_key)
+        let shorts = || words.iter().map(|range| singular(&query[range.clone()]));
+        let long_keys = runs(query, &words)
+            .filter(|(run, _)| query[run.clone()].chars().count() >= MIN_LETTERS)
+            .map(|(_, key)| key)
             .collect();
-        Self { short_keys, long_keys }
+        Self {
+            short_keys: shorts().map(short_key).collect(),
+            capital_keys: shorts().filter(|word| has_capitals(word)).map(short_key).collect(),
+            long_keys,
+        }
     }
 }
 
 /// A query with the other forms of what it names. Of several meanings the first ones in `known` are taken. None where there
 /// is nothing to add.
 pub fn expand(query: &str, known: &[Acronym]) -> Option<Expanded> {
+    if known.is_empty() {
+        return None;
+    }
     let words = words(query);
-    let named: BTreeSet<String> = runs(&words).map(|run| long_key(&query[run])).collect();
+    let runs: Vec<(Range<usize>, String)> = runs(query, &words).collect();
+    let named: BTreeSet<&str> = runs.iter().map(|(_, key)| key.as_str()).collect();
+    let known: Vec<(&Acronym, String)> = known.iter().map(|a| (a, long_key(&a.long))).collect();
     let is_named = |short: &str| words.iter().any(|word| is_meant(&query[word.clone()], short));
     // Where it stands ends there; in the order of the query.
     let mut additions: Vec<(Range<usize>, Vec<&str>, bool)> = Vec::new();
     for word in &words {
-        let shorts = known.iter().filter(|a| is_meant(&query[word.clone()], &a.short));
-        let longs = shorts.filter(|a| !named.contains(&long_key(&a.long))).map(|a| a.long.as_str());
+        let shorts = known.iter().filter(|(a, _)| is_meant(&query[word.clone()], &a.short));
+        let longs = shorts.filter(|(_, key)| !named.contains(key.as_str())).map(|(a, _)| a.long.as_str());
         additions.push((word.clone(), longs.take(MAX_MEANINGS).collect(), true));
     }
-    for run in runs(&words) {
-        let key = long_key(&query[run.clone()]);
-        let shorts = known.iter().filter(|a| long_key(&a.long) == key).map(|a| a.short.as_str());
-        additions.push((run, shorts.filter(|short| !is_named(short)).take(MAX_MEANINGS).collect(), false));
+    for (run, key) in &runs {
+        let shorts = known.iter().filter(|(_, long)| long == key).map(|(a, _)| a.short.as_str());
+        let shorts = shorts.filter(|short| !is_named(short)).take(MAX_MEANINGS).collect();
+        additions.push((run.clone(), shorts, false));
     }
     additions.retain(|(_, forms, _)| !forms.is_empty());
     additions.sort_by_key(|(place, _, _)| place.end);
@@ -110,10 +120,20 @@ fn words(query: &str) -> Vec<Range<usize>> {
     words
 }
 
-/// Each run of words that a long form may be.
-fn runs(words: &[Range<usize>]) -> impl Iterator<Item = Range<usize>> {
+/// Each run of words that a long form may be, with its key. What is quoted or excluded ends a run.
+fn runs(query: &str, words: &[Range<usize>]) -> impl Iterator<Item = (Range<usize>, String)> {
     (0..words.len()).flat_map(move |first| {
-        words[first..].iter().take(MAX_LONG_WORDS).map(move |last| words[first].start..last.end)
+        let (mut end, mut words_of_run) = (words[first].start, String::new());
+        let is_next = move |word: &&Range<usize>| {
+            let follows = !query[end..word.start].contains(char::is_alphanumeric);
+            end = word.end;
+            follows
+        };
+        words[first..].iter().take(MAX_LONG_WORDS).take_while(is_next).map(move |last| {
+            push_words(&query[last.clone()], &mut words_of_run);
+            let key = words_of_run.len() - usize::from(is_plural(&words_of_run));
+            (words[first].start..last.end, words_of_run[..key].to_owned())
+        })
     })
 }
 
@@ -182,6 +202,10 @@ mod tests {
             lookup.long_keys.contains("end of life") && lookup.long_keys.contains("our slas at end of life")
         );
         assert!(!lookup.long_keys.iter().any(|key| key.contains("quoted")));
+        let capital: Vec<&str> = lookup.capital_keys.iter().map(String::as_str).collect();
+        assert_eq!(capital, ["SLA"]);
+        let around = Lookup::of("land \"quoted\" management");
+        assert_eq!(around.long_keys.into_iter().collect::<Vec<_>>(), ["management"]);
     }
 
     proptest! {
