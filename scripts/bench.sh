@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
 # Measures, and prints tables:
-#   bench.sh                     the crates, cost, and parse and quality if RAG_EVAL_DATA names corpora
-#   bench.sh quality             nDCG@10, recall@25, MRR and times; fails below the targets
+#   bench.sh                     the crates, cost, filters, and parse, quality and chunking if RAG_EVAL_DATA names corpora
+#   bench.sh quality [PART…] [SET…] [--plots]
+#                                nDCG@10, recall@25, MRR and times; fails below the targets. PART: ways direct stages rerank;
+#                                SET: a folder of RAG_EVAL_DATA. --plots draws ways and rerank into docs/plots
+#   bench.sh filters             counts, neighbours and times of filtered searches; fails where one is wrong
+#   bench.sh chunking            the methods of chunking beside each other
 #   bench.sh parse [-v] [NAME…]  F1 of words, headings and cells per format; fails below the goals
 #   bench.sh pages [FILE.pdf…]   whether chunks of PDFs name the pages that their words stand on
 #   bench.sh cost [PART…]        ratios; PART: keyword vector ingest embed memory domains merge attach steady pdf
 #   bench.sh against COMMIT      searches, answers and ingestion beside those of that commit, which it builds in RAG_HOME
 #   bench.sh crates [FILTER]     criterion on the pure crates
-# quality, cost and against need rag_ext installed in the Postgres that PG_CONFIG names. RAG_EVAL_DATA=DIR has DIR/scifact,
-# DIR/cranfield and DIR/xquad-{en,de} in BEIR's format, of which RAG_BENCH_DOCUMENTS=400 takes a part, and DIR/docling-samples for parse.
+# All but parse, pages and crates need rag_ext installed in the Postgres that PG_CONFIG names. RAG_EVAL_DATA=DIR has DIR/scifact,
+# DIR/cranfield and DIR/xquad-{en,de} in BEIR's format and DIR/clapnq in its own, of which RAG_BENCH_DOCUMENTS=300 takes a part, and
+# DIR/docling-samples for parse. RAG_BENCH_RERANK_QUESTIONS=200 reranks for so many questions of each set (60, 0: all).
 # What is kept between runs (vectors) lies in RAG_HOME/bench.
 . "$(dirname "$0")/prelude.sh"
 
@@ -58,15 +63,17 @@ elif [ "${1:-}" = against ]; then
 elif [ $# -gt 0 ]; then
   bench "$@"
 else
+  # Each says itself what it misses.
+  failed=0
   bench crates
   bench cost
+  bench filters || failed=1
   if [ -n "${RAG_EVAL_DATA:-}" ]; then
-    # Each says itself what it misses.
-    failed=0
     bench parse || failed=1
     bench quality || failed=1
-    exit $failed
+    bench chunking || failed=1
   else
-    say "no tables of parse and quality: RAG_EVAL_DATA is not set"
+    say "no tables of parse, quality and chunking: RAG_EVAL_DATA is not set"
   fi
+  exit $failed
 fi

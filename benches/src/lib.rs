@@ -1,9 +1,11 @@
 //! What the benches share: test collections, kept vectors, a model run directly, a filled database, an engine
-//! of its own, and how times and tables are shown.
+//! of its own, what a way of searching came to, and how times, tables and pictures are shown.
 //!
 //! | bench | asks |
 //! |---|---|
-//! | `quality` | does it find what people judged relevant? Fails where a figure is below its target |
+//! | `quality` | does it find what people judged relevant, and what does each stage add? Fails where a figure is below its target |
+//! | `filters` | does a filtered search return k rows, the nearest ones? Fails where it does not |
+//! | `chunking` | which method of chunking shows answers soonest? Prints |
 //! | `cost` | what does it cost beside the bare parts it is made of? Prints, asserts no time |
 //! | `against` | is it slower than another version of itself? Prints, asserts no time |
 //! | `parse` | is all in the text that another parser found in the file? Fails where a format is below its goal |
@@ -19,6 +21,8 @@ mod engine;
 mod library;
 mod metric;
 mod model;
+mod outcome;
+mod svg;
 mod table;
 mod texts;
 mod times;
@@ -29,6 +33,8 @@ pub use engine::{Client, Engine};
 pub use library::{Ingested, Library};
 pub use metric::{ndcg_at_10, recall};
 pub use model::{Model, as_query, embed_all, model_digest};
+pub use outcome::{Difference, Half, Outcome};
+pub use svg::{Anchor, Drawing};
 pub use table::Table;
 pub use texts::{Texts, Words};
 pub use times::{Times, timed};

@@ -3,7 +3,7 @@
 //! Vectors kept from earlier runs are laid into the role's domain beforehand, as vectors of chunks that belong to
 //! no document: ingestion then finds them, as it finds those of any equal text, and embeds only what is new.
 
-use crate::{Document, KeptVectors, timed};
+use crate::{Document, KeptVectors, Key, timed};
 use postgres::Transaction;
 use rag_tests::{Cluster, Database, Session, literal};
 use std::time::Duration;
@@ -62,15 +62,25 @@ impl<'a> Library<'a> {
 
     /// Ingests documents with plain INSERT statements, using kept vectors, and keeps the new ones.
     pub fn ingest_with(&self, documents: &[Document], kept: &mut KeptVectors) -> Ingested {
-        self.lay_in(kept);
-        let ingested = self.ingest(documents);
-        self.take_out();
+        let ingested = self.ingest_beside(kept.iter(), || self.ingest(documents));
         for row in self.admin().rows("SELECT encode(c.sha256, 'hex'), e.vector::text FROM rag.chunk c JOIN rag.embedding e ON e.chunk_id = c.id") {
             let [Some(hash), Some(vector)] = &row[..] else { panic!("a chunk without a vector") };
             let key = std::array::from_fn(|at| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap());
             kept.put(key, serde_json::from_str(vector).unwrap());
         }
         kept.save();
+        ingested
+    }
+
+    /// Ingests with these vectors at hand, each for the text of this digest: title or headings, line break, chunk.
+    pub fn ingest_beside<'v>(
+        &self,
+        vectors: impl Iterator<Item = (&'v Key, &'v Vec<f32>)>,
+        ingest: impl FnOnce() -> Ingested,
+    ) -> Ingested {
+        self.lay_in(vectors);
+        let ingested = ingest();
+        self.take_out();
         ingested
     }
 
@@ -113,14 +123,13 @@ impl<'a> Library<'a> {
         assert!(failed.is_empty(), "documents failed: {failed:?}");
     }
 
-    /// Lays kept vectors into the role's domain. The first document makes domain and vector space.
-    fn lay_in(&self, kept: &KeptVectors) {
+    /// Lays vectors into the role's domain. The first document makes domain and vector space.
+    fn lay_in<'v>(&self, vectors: impl Iterator<Item = (&'v Key, &'v Vec<f32>)>) {
         self.session().ingest("The first document.", "first");
         let mut admin = self.admin();
         let place = admin.rows("SELECT vector_space_id, domain_id FROM rag.embedding");
         let (space, domain) = (place[0][0].clone().unwrap(), place[0][1].clone().unwrap());
-        let rows: Vec<(String, String)> = kept
-            .iter()
+        let rows: Vec<(String, String)> = vectors
             .map(|(key, vector)| {
                 let hash = key.iter().map(|byte| format!("{byte:02x}")).collect();
                 (hash, serde_json::to_string(vector).unwrap())

@@ -1,4 +1,4 @@
-//! Tables for people, in columns as wide as their widest cell.
+//! Tables for people, in columns as wide as their widest cell, and for Markdown documents as they are.
 
 use std::fmt;
 
@@ -39,13 +39,10 @@ impl fmt::Display for Table {
         for (number, row) in self.rows.iter().enumerate() {
             let cells: Vec<String> =
                 row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-            writeln!(f, "{}", cells.join("  ").trim_end())?;
+            writeln!(f, "| {} |", cells.join(" | "))?;
             if number == 0 {
-                writeln!(
-                    f,
-                    "{}",
-                    widths.iter().map(|width| "─".repeat(*width)).collect::<Vec<_>>().join("  ")
-                )?;
+                let lines: Vec<String> = widths.iter().map(|width| "-".repeat(width + 2)).collect();
+                writeln!(f, "|{}|", lines.join("|"))?;
             }
         }
         Ok(())
@@ -60,6 +57,6 @@ mod tests {
     fn columns_line_up() {
         let mut table = Table::new(&["a", "bb"]);
         table.row(["long".into(), "x".into()]);
-        assert_eq!(table.to_string(), "a     bb\n────  ──\nlong  x\n");
+        assert_eq!(table.to_string(), "| a    | bb |\n|------|----|\n| long | x  |\n");
     }
 }

@@ -1,0 +1,219 @@
+//! Filters, over 20,000 chunks: does a search return k rows always, are they the nearest ones, and what does it cost?
+//! Ends with 1 where a count is wrong, or where the vector retriever misses a neighbour below the limit of exact search.
+//!
+//! Texts and vectors are made up: vectors have directions of chance, as far from helping a filter as can be, and are laid
+//! in so that nothing is embedded but the questions. Expected counts and neighbours are found by plain SQL over the same
+//! rows, by the superuser and without any function of the extension.
+
+#![allow(clippy::unwrap_used, reason = "a bench that fails must say where")]
+#![allow(clippy::print_stdout, reason = "a table is what a bench is for")]
+
+use postgres::types::ToSql;
+use rag_benches::{Document, Key, Library, Table, Times, Words, digest};
+use rag_tests::{Cluster, Random, Session, literal, wait_until};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const CHUNKS: usize = 20_000;
+const QUESTIONS: usize = 100;
+const DIMENSION: usize = 384;
+
+/// Rows that are asked for.
+const ROWS: [i32; 2] = [10, 250];
+
+/// What is asked for to compare the vector retriever with plain SQL.
+const NEIGHBOURS: i32 = 10;
+
+/// Name, filter of a search, and the same as a condition on `rag.document d`. A hundredth has each value of `part`.
+const FILTERS: [(&str, Option<&str>, &str); 3] = [
+    ("none", None, "true"),
+    ("30 %", Some(r#"{"part": {"lt": 30}}"#), "(d.metadata->>'part')::int < 30"),
+    ("1 %", Some(r#"{"part": 71}"#), "(d.metadata->>'part')::int = 71"),
+];
+
+/// A limit of exact search that all chunks are above, so that the HNSW index is asked.
+const LOW_LIMIT: usize = 1_000;
+
+fn main() -> ExitCode {
+    let cluster = Cluster::builder("filters").setting("rag_ext.cache_lifetime", "0").start();
+    let library = Library::new(&cluster, "filters");
+    let began = std::time::Instant::now();
+    fill(&library);
+    println!("{CHUNKS} chunks ingested in {:.0} s", began.elapsed().as_secs_f64());
+
+    let mut bench = Bench::new(&library);
+    for (name, filter, condition) in FILTERS {
+        bench.measure_filter(name, filter, condition);
+    }
+    build_index(&library);
+    bench.searching.run(&format!("SET rag_ext.exact_search_limit = {LOW_LIMIT}"));
+    let (_, filter, condition) = FILTERS[0];
+    bench.measure("none, by the HNSW index", filter, condition, "vector", false);
+    bench.table.print();
+    for fault in &bench.faults {
+        println!("MISS {fault}");
+    }
+    if bench.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Documents of one chunk each, with vectors of chance.
+fn fill(library: &Library<'_>) {
+    library.session().run("SELECT rag_create_collection('default', language => 'simple')");
+    let mut words = Words::seeded(11);
+    let document = |id: usize| Document { id: id.to_string(), title: words.text(4), text: words.text(30) };
+    let documents: Vec<Document> = (0..CHUNKS).map(document).collect();
+    let mut random = Random::seeded(12);
+    let vectors: Vec<(Key, Vec<f32>)> = documents
+        .iter()
+        .map(|document| (digest(document.titled_text().as_bytes()), direction(&mut random)))
+        .collect();
+    let ingested = library.ingest_beside(vectors.iter().map(|(key, vector)| (key, vector)), || {
+        library.ingest_by(documents.len(), |transaction| {
+            for (batch, documents) in documents.chunks(500).enumerate() {
+                let column = |field: fn(&Document) -> &str| documents.iter().map(field).collect::<Vec<&str>>();
+                let parts: Vec<i32> =
+                    (0..documents.len()).map(|at| ((batch * 500 + at) % 100) as i32).collect();
+                transaction
+                    .execute(
+                        "INSERT INTO rag.document (uri, title, content, metadata)
+                         SELECT uri, title, content, jsonb_build_object('part', part)
+                         FROM unnest($1::text[], $2::text[], $3::text[], $4::int[]) d (uri, title, content, part)",
+                        &[&column(|d| &d.id), &column(|d| &d.title), &column(|d| &d.text), &parts],
+                    )
+                    .unwrap();
+            }
+        })
+    });
+    assert_eq!(
+        (ingested.chunks, ingested.embedded),
+        (CHUNKS as i64, 0),
+        "a chunk each, and none is embedded"
+    );
+}
+
+/// A vector of length 1.
+fn direction(random: &mut Random) -> Vec<f32> {
+    let mut share = || (random.bits() >> 11) as f64 / (1u64 << 53) as f64;
+    // A sum of some is nearly normal, so that no direction is more likely than another.
+    let values: Vec<f64> = (0..DIMENSION).map(|_| (0..6).map(|_| share()).sum::<f64>() - 3.0).collect();
+    let length = values.iter().map(|value| value * value).sum::<f64>().sqrt();
+    values.iter().map(|value| (value / length) as f32).collect()
+}
+
+/// Has the index built that a server with a low limit would have.
+fn build_index(library: &Library<'_>) {
+    let mut admin = library.admin();
+    let database = library.database().name();
+    admin.run(&format!("ALTER DATABASE {database} SET rag_ext.exact_search_limit = {LOW_LIMIT}"));
+    // Workers look for what is to be built when there is something to do.
+    library.ingest_by(1, |transaction| {
+        transaction.execute("INSERT INTO rag.document (uri, content) VALUES ('last', 'wakes')", &[]).unwrap();
+    });
+    wait_until("the index is built", Duration::from_secs(300), || {
+        admin.holds(
+            "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
+                            WHERE c.relname LIKE 'embedding\\_%\\_hnsw' AND i.indisvalid)",
+        )
+    });
+    admin.run("DELETE FROM rag.document WHERE uri = 'last'");
+}
+
+struct Bench {
+    searching: Session,
+    plain: Session,
+    questions: Vec<String>,
+    table: Table,
+    faults: Vec<String>,
+}
+
+impl Bench {
+    fn new(library: &Library<'_>) -> Self {
+        let mut words = Words::seeded(13);
+        let mut plain = library.admin();
+        plain.run("SET enable_indexscan = off");
+        Self {
+            searching: library.session(),
+            plain,
+            questions: (0..QUESTIONS).map(|_| words.text(8)).collect(),
+            table: Table::new(&["filter", "mode", "k", "wrong counts", "recall@10", "p50 ms", "p95 ms"]),
+            faults: Vec::new(),
+        }
+    }
+
+    fn measure_filter(&mut self, name: &str, filter: Option<&str>, condition: &str) {
+        for mode in ["keyword", "vector", "hybrid"] {
+            self.measure(name, filter, condition, mode, true);
+        }
+    }
+
+    /// Adds the rows of one mode. Where the search is exact, each neighbour has to be found.
+    fn measure(&mut self, name: &str, filter: Option<&str>, condition: &str, mode: &str, is_exact: bool) {
+        eprintln!("filter {name}, {mode}");
+        for k in ROWS {
+            let mut times = Times::default();
+            let (mut wrong, mut found, mut wanted) = (0, 0, 0);
+            for question in self.questions.clone() {
+                let uris = times.take(|| search(&mut self.searching, &question, mode, filter, k));
+                wrong += usize::from(uris.len() != self.expected(&question, mode, condition, k));
+                if mode == "vector" && k == NEIGHBOURS {
+                    let nearest = self.nearest(&question, condition);
+                    found += nearest.iter().filter(|uri| uris.contains(uri)).count();
+                    wanted += nearest.len();
+                }
+            }
+            let recall = found as f64 / wanted as f64;
+            if wrong > 0 {
+                self.faults
+                    .push(format!("filter {name}, {mode}, k = {k}: {wrong} of {QUESTIONS} counts are wrong"));
+            }
+            if is_exact && found < wanted {
+                self.faults.push(format!("filter {name}, {mode}: {found} of {wanted} neighbours are found"));
+            }
+            self.table.row([
+                name.to_owned(),
+                mode.to_owned(),
+                k.to_string(),
+                format!("{wrong} of {QUESTIONS}"),
+                if wanted > 0 { format!("{recall:.3}") } else { "–".into() },
+                format!("{:.1}", times.p50()),
+                format!("{:.1}", times.p95()),
+            ]);
+        }
+    }
+
+    /// How many rows a search must return: k, or all that there are. In mode `keyword` those with a word of the question.
+    fn expected(&mut self, question: &str, mode: &str, condition: &str, k: i32) -> usize {
+        let has_word = match mode {
+            "keyword" => format!(
+                "string_to_array(d.title || ' ' || d.content, ' ') && string_to_array({}, ' ')",
+                literal(question)
+            ),
+            _ => "true".into(),
+        };
+        let count = format!(
+            "SELECT count(*) FROM (SELECT FROM rag.document d WHERE {condition} AND {has_word} LIMIT {k}) d"
+        );
+        self.plain.count(&count) as usize
+    }
+
+    /// The documents whose vectors are nearest to the question's, of those that the condition lets through.
+    fn nearest(&mut self, question: &str, condition: &str) -> Vec<String> {
+        let vector = self.plain.value(&format!("SELECT rag_embed({})::text", literal(question)));
+        let vector = vector.replace('{', "[").replace('}', "]");
+        self.plain.column(&format!(
+            "SELECT d.uri FROM rag.embedding e JOIN rag.chunk c ON c.id = e.chunk_id
+             JOIN rag.document d ON d.id = c.document_id WHERE {condition}
+             ORDER BY e.vector <=> {}::halfvec, e.chunk_id LIMIT {NEIGHBOURS}",
+            literal(&vector)
+        ))
+    }
+}
+
+fn search(session: &mut Session, question: &str, mode: &str, filter: Option<&str>, k: i32) -> Vec<String> {
+    let arguments: [&(dyn ToSql + Sync); 4] = [&question, &filter, &k, &mode];
+    let rows = session.client().query(
+        "SELECT uri FROM rag_search($1, filter => $2::text::jsonb, k => $3, mode => $4) ORDER BY rank",
+        &arguments,
+    );
+    rows.unwrap().iter().map(|row| row.get(0)).collect()
+}
