@@ -42,11 +42,11 @@ pub(super) fn fuse(
                 true => (SHARE_OF_FOREIGN, "weighted, by language"),
                 false => (SHARE, "weighted, by agreement"),
             };
-            let Balance { keyword_weight, agreement, keyword_peak, vector_peak } =
+            let Balance { keyword_weight, agreement, keyword_peak, vector_peak, vector_contrast } =
                 balance(keyword, vector, bounds);
             let details = json!({
                 "keyword_weight": keyword_weight, "agreement": agreement,
-                "keyword_peak": keyword_peak, "vector_peak": vector_peak,
+                "keyword_peak": keyword_peak, "vector_peak": vector_peak, "vector_contrast": vector_contrast,
             });
             (weighted(keyword, vector, keyword_weight), method, details)
         }

@@ -3,6 +3,7 @@
 //! No retriever is the better one for all collections: a model says little of a language that it does not know, and words
 //! say little where questions and documents share few. What tells them apart without judgements is how their scores fall
 //! from the first hit on: a retriever that knows sets its first hits apart. Where both find the same, it does not matter.
+//! Cosines tell more, for they have a scale: a model that does not know a language finds all of its texts alike.
 
 use crate::fuse::Ranked;
 use std::collections::HashSet;
@@ -17,6 +18,15 @@ const EVEN: f32 = 0.5;
 /// Share of hits that both heads have from which on the lists agree.
 const AGREED: f32 = 0.5;
 
+/// Share of the keyword retriever where the vector retriever is not to be believed.
+const DOUBTED: f32 = 0.9;
+
+/// Contrast of the vector retriever up to which it is not to be believed, and from which on it is.
+const CONTRAST: RangeInclusive<f32> = 0.1..=0.3;
+
+/// Share of common hits from which on doubts do not matter.
+const CONFIRMED: f32 = 0.7;
+
 /// What two lists say of themselves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Balance {
@@ -28,12 +38,15 @@ pub struct Balance {
     pub keyword_peak: f32,
     /// The same of the vector retriever.
     pub vector_peak: f32,
+    /// How far its first cosine stands above the tenth, as a share of what lies between that and 1; 1 where that says nothing.
+    pub vector_contrast: f32,
 }
 
 /// Weighs two lists, both best first, within bounds of the keyword retriever's share.
 ///
 /// The share is `0.5 + d · (p − q) / (p + q)`, where `p` and `q` are the peaks of the lists, and `d` falls from 1 for
-/// lists without a common hit among their first ten to 0 where half of these are common.
+/// lists without a common hit among their first ten to 0 where half of these are common. Where the vector retriever's cosines
+/// are too much alike, the share rises from there towards 0.9, beyond the bounds: the more, the fewer hits are common.
 pub fn balance(keyword: &[Ranked], vector: &[Ranked], bounds: RangeInclusive<f32>) -> Balance {
     let (keyword_peak, vector_peak) = (peak(keyword), peak(vector));
     let first: HashSet<u128> = keyword.iter().take(HEAD).map(|hit| hit.id).collect();
@@ -43,8 +56,22 @@ pub fn balance(keyword: &[Ranked], vector: &[Ranked], bounds: RangeInclusive<f32
     let sum = keyword_peak + vector_peak;
     let lead = if sum > 0.0 { (keyword_peak - vector_peak) / sum } else { 0.0 };
     let disagreement = 1.0 - (agreement / AGREED).min(1.0);
-    let keyword_weight = (EVEN + disagreement * lead).clamp(*bounds.start(), *bounds.end());
-    Balance { keyword_weight, agreement, keyword_peak, vector_peak }
+    let believed = (EVEN + disagreement * lead).clamp(*bounds.start(), *bounds.end());
+    let vector_contrast = contrast(vector);
+    let (least, most) = (*CONTRAST.start(), *CONTRAST.end());
+    let doubt = 1.0 - ((vector_contrast - least) / (most - least)).clamp(0.0, 1.0);
+    let unconfirmed = 1.0 - (agreement / CONFIRMED).min(1.0);
+    let keyword_weight = believed + doubt * unconfirmed * (DOUBTED - believed).max(0.0);
+    Balance { keyword_weight, agreement, keyword_peak, vector_peak, vector_contrast }
+}
+
+/// Of cosines. A list that is too short to tell is believed.
+fn contrast(hits: &[Ranked]) -> f32 {
+    let [first, .., _] = hits else { return 1.0 };
+    let tenth = hits[(HEAD - 1).min(hits.len() - 1)].score;
+    let room = 1.0 - tenth;
+    let share = (first.score - tenth) / room;
+    if hits.len() >= HEAD && room > 0.0 && share.is_finite() { share.clamp(0.0, 1.0) } else { 1.0 }
 }
 
 /// From 0 for a list that is flat at its head to 1 for one that is flat behind its first hit.
@@ -94,6 +121,19 @@ mod tests {
         assert_eq!(peak(&[Ranked { id: 1, score: 2.0 }, Ranked { id: 2, score: 2.0 }]), 0.0);
     }
 
+    #[test]
+    fn cosines_that_are_all_alike_are_not_believed_unless_the_words_confirm_them() {
+        let alike: Vec<Ranked> =
+            list(500, 0.5).iter().map(|hit| Ranked { score: 0.7 + 0.04 * hit.score, ..*hit }).collect();
+        let found = balance(&list(0, 0.5), &alike, 0.25..=0.8);
+        assert!((found.vector_contrast - 0.02 / 0.28).abs() < 1e-4, "{found:?}");
+        assert_eq!(found.keyword_weight, DOUBTED);
+        let found = balance(&list(500, 0.5), &alike, 0.25..=0.8);
+        assert_eq!((found.agreement, found.keyword_weight), (1.0, EVEN));
+        // Too few to tell.
+        assert!(balance(&list(0, 0.5), &alike[..3], 0.25..=0.8).keyword_weight <= 0.8);
+    }
+
     proptest! {
         #[test]
         fn the_share_keeps_to_its_bounds(
@@ -103,7 +143,7 @@ mod tests {
             let [keyword, vector] = [keyword, vector]
                 .map(|hits| hits.into_iter().map(|(id, score)| Ranked { id, score }).collect::<Vec<_>>());
             let share = balance(&keyword, &vector, 0.25..=0.8).keyword_weight;
-            prop_assert!((0.25..=0.8).contains(&share), "{}", share);
+            prop_assert!((0.25..=DOUBTED).contains(&share), "{}", share);
         }
     }
 }
