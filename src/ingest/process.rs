@@ -13,7 +13,6 @@ use crate::storage::graph::ChatPart;
 use crate::storage::{Id, acronym, chunk, graph, graph_job, job, model_change, segment};
 use pgrx::PgSqlErrorCode;
 use rag_core::chunk::indexed_title;
-use rag_core::chunking::ChunkOptions;
 use rag_core::collection::CollectionOptions;
 use rag_core::document::PreparedDocument;
 use rag_core::graph::{DocumentGraph, Extraction, Origin, graph_of};

@@ -91,7 +91,7 @@ impl ContextOptions {
         let look = |_| chunk::surroundings(&scope.ids(), &ids, around);
         let Some((watch, mut surroundings)) = stages.attempt("context", "chunks as they are", look)? else {
             hits.truncate(k);
-            return Ok(hits);
+            return Ok((hits, true));
         };
         let mut parents: Vec<SearchHit> = Vec::with_capacity(k.min(found));
         let (mut tokens, mut is_full) = (0, false);

@@ -3,11 +3,9 @@
 //! Only the caller's own word counts, also in collections of others: nobody's order tells what others have said.
 
 use super::diagnostics::Stages;
-use super::graph::is_the_callers;
 use super::scope::Scope;
 use super::{SearchRequest, scored};
 use crate::error::Result;
-use crate::pg::transaction;
 use crate::storage::{Id, feedback};
 use rag_core::feedback::{Said, pushed, pushes};
 use rag_core::fuse::Ranked;
@@ -27,26 +25,23 @@ pub(super) fn boost(
     order: &mut Vec<Ranked>,
     stages: &mut Stages,
 ) -> Result<()> {
-    let watch = stages.start("feedback_boost");
     let boosts = scope.feedback_boosts(request.options.feedback_boost);
     let domains: Vec<Id> = boosts.keys().copied().collect();
     let chunks: Vec<Id> = order.iter().map(|hit| hit.id).collect();
-    match transaction::attempt(|| feedback::said_of(&domains, &chunks, request.query)) {
-        Ok(said) => {
-            let (domain_of, said): (HashMap<Id, Id>, Vec<Said>) =
-                said.into_iter().map(|(domain, said)| ((said.chunk, domain), said)).unzip();
-            let pushes = pushes(request.query, &said);
-            let boost_of = |chunk: Id| domain_of.get(&chunk).and_then(|domain| boosts.get(domain));
-            let push = |chunk: Id| match (pushes.get(&chunk), boost_of(chunk)) {
-                (Some(push), Some(boost)) => push * *boost as f32,
-                _ => 0.0,
-            };
-            *order = pushed(order, push);
-            stages.done(watch, order.len(), pushes.len());
-            stages.ranked("feedback_boost", scored(order));
-        }
-        Err(error) if is_the_callers(&error) => return Err(error),
-        Err(error) => stages.fell_back(watch, "order without feedback", &error),
-    }
+    let look = |_| feedback::said_of(&domains, &chunks, request.query);
+    let Some((watch, said)) = stages.attempt("feedback_boost", "order without feedback", look)? else {
+        return Ok(());
+    };
+    let (domain_of, said): (HashMap<Id, Id>, Vec<Said>) =
+        said.into_iter().map(|(domain, said)| ((said.chunk, domain), said)).unzip();
+    let pushes = pushes(request.query, &said);
+    let boost_of = |chunk: Id| domain_of.get(&chunk).and_then(|domain| boosts.get(domain));
+    let push = |chunk: Id| match (pushes.get(&chunk), boost_of(chunk)) {
+        (Some(push), Some(boost)) => push * *boost as f32,
+        _ => 0.0,
+    };
+    *order = pushed(order, push);
+    stages.done(watch, order.len(), pushes.len());
+    stages.ranked("feedback_boost", scored(order));
     Ok(())
 }

@@ -45,7 +45,10 @@ fn main() -> Result<()> {
     );
     let scifact = || beir("scifact", &data.join("scifact"), "test", Language::English);
     measure(&scifact()?)?;
-    measure(&Collection { name: "scifact, training", ..beir("", &data.join("scifact"), "train", Language::English)? })?;
+    measure(&Collection {
+        name: "scifact, training",
+        ..beir("", &data.join("scifact"), "train", Language::English)?
+    })?;
     measure(&Collection { name: "scifact, acronyms", with_acronyms: true, ..scifact()? })?;
     let mut titles = Collection { name: "scifact, half titles", ..scifact()? };
     titles.documents.iter_mut().skip(1).step_by(2).for_each(|document| document.text.clear());

@@ -82,7 +82,14 @@ enum Sign {
 impl Query {
     /// Reads what a user typed. Never fails; cost is linear in the text.
     pub fn parse(text: &str, language: Language) -> Query {
-        let empty = Query { language, terms: vec![], phrases: vec![], pairs: vec![], required: vec![], excluded: vec![] };
+        let empty = Query {
+            language,
+            terms: vec![],
+            phrases: vec![],
+            pairs: vec![],
+            required: vec![],
+            excluded: vec![],
+        };
         let mut parser = Parser {
             query: empty,
             term_index: HashMap::new(),

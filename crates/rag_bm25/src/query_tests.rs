@@ -267,8 +267,11 @@ fn neighbours_outside_of_quotes_are_pairs() {
     let check = |text: &str, expected: &[(&str, &str, u32)]| {
         let query = Query::parse(text, Language::English);
         let name = |term: usize| query.terms[term].text.as_str();
-        let pairs: Vec<_> =
-            query.pairs.iter().map(|pair| (name(pair.terms[0]), name(pair.terms[1]), pair.distance)).collect();
+        let pairs: Vec<_> = query
+            .pairs
+            .iter()
+            .map(|pair| (name(pair.terms[0]), name(pair.terms[1]), pair.distance))
+            .collect();
         assert_eq!(pairs, expected, "{text}");
     };
     check("red fox", &[("red", "fox", 1)]);

@@ -58,7 +58,8 @@ impl Alike {
         let shingles = Shingles::of(&words);
         let similar: BTreeSet<usize> =
             shingles.prefix().iter().filter_map(|hash| self.by_prefix.get(hash)).flatten().copied().collect();
-        let found = similar.into_iter().map(|place| &self.kept[place]).find(|(_, kept)| kept.is_near(&shingles));
+        let found =
+            similar.into_iter().map(|place| &self.kept[place]).find(|(_, kept)| kept.is_near(&shingles));
         if let Some((number, _)) = found {
             return Some(*number);
         }
@@ -234,7 +235,8 @@ mod tests {
 
     #[test]
     fn texts_without_digits_are_told_from_many_others() {
-        let texts: Vec<String> = ('a'..='z').map(|first| TEXT.replace("the ", &format!("the {first} "))).collect();
+        let texts: Vec<String> =
+            ('a'..='z').map(|first| TEXT.replace("the ", &format!("the {first} "))).collect();
         let mut distinct = DistinctTexts::default();
         assert!(texts.iter().all(|text| distinct.admit("", text).is_none()));
         assert_eq!(distinct.admit("", &texts[17].to_uppercase()), Some(17));
