@@ -183,6 +183,22 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION rag.document_after_truncate() IS 'Takes away everything that was derived from documents.';
 
+-- Called by rag.forget_documents alone. Not counted: what others said of a document is theirs, and whoever deletes it can read
+-- how many rows of which table that took along.
+CREATE FUNCTION rag.forget_feedback(domain_ids uuid[], document_ids uuid[]) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET track_counts = off
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET enable_indexscan = on SET enable_indexonlyscan = on SET enable_bitmapscan = on AS $$
+BEGIN
+    -- Rows that somebody holds stay, and no view shows them: nobody holds up whoever deletes.
+    DELETE FROM rag.feedback f
+    WHERE f.ctid = ANY (ARRAY(
+        SELECT o.ctid FROM rag.feedback o
+        JOIN unnest(domain_ids, document_ids) AS g (domain_id, id) ON g.domain_id = o.domain_id AND g.id = o.document_id
+        FOR UPDATE OF o SKIP LOCKED));
+END $$;
+COMMENT ON FUNCTION rag.forget_feedback(uuid[], uuid[]) IS 'Deletes feedback on documents.';
+
 -- Called by the definer's triggers alone: EXECUTE is granted to nobody.
 -- By index alone: who deletes a document can read how many rows that went over.
 CREATE FUNCTION rag.forget_documents(domain_ids uuid[], document_ids uuid[]) RETURNS void
@@ -224,12 +240,6 @@ BEGIN
         DELETE FROM rag.graph_job j USING gone g WHERE j.domain_id = g.domain_id AND j.document_id = g.id
     ), jobs AS (
         DELETE FROM rag.job j USING gone g WHERE j.domain_id = g.domain_id AND j.document_id = g.id
-    ), feedback AS (
-        -- Rows that somebody holds stay, and no view shows them: nobody holds up whoever deletes.
-        DELETE FROM rag.feedback f
-        WHERE f.ctid = ANY (ARRAY(
-            SELECT o.ctid FROM rag.feedback o JOIN gone g ON g.domain_id = o.domain_id AND g.id = o.document_id
-            FOR UPDATE OF o SKIP LOCKED))
     )
     INSERT INTO rag.deletion_count (domain_id, chunks)
     SELECT c.domain_id, count(*) FROM unnest(chunk_domains) AS c (domain_id)
@@ -239,6 +249,7 @@ BEGIN
     IF FOUND THEN
         PERFORM rag.wake_workers();
     END IF;
+    PERFORM rag.forget_feedback(domain_ids, document_ids);
 END $$;
 COMMENT ON FUNCTION rag.forget_documents(uuid[], uuid[]) IS 'Deletes chunks, embeddings, sections, metadata rows, mined acronyms, graph, jobs and feedback of documents.';
 
