@@ -5,10 +5,10 @@ use crate::collection::create::{check_model, warn_of_foreign};
 use crate::collection::name::candidates;
 use crate::collection::rights::own_collection;
 use crate::error::Result;
+use crate::pg::given_jsonb::GivenJsonb;
 use crate::pg::{ErrorReport, elevation};
 use crate::storage::{collection, graph_job, job, model_change};
 use crate::workers;
-use pgrx::JsonB;
 use pgrx::prelude::*;
 use rag_core::collection::{CollectionOptions, altered};
 use rag_core::graph::Extraction;
@@ -17,7 +17,7 @@ use rag_core::graph::Extraction;
 fn rag_alter_collection(
     collection: Option<&str>,
     model: Option<&str>,
-    options: Option<JsonB>,
+    options: Option<GivenJsonb>,
 ) -> std::result::Result<(), ErrorReport> {
     call(|| {
         let name = required(collection, "collection")?;

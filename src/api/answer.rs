@@ -5,6 +5,7 @@ use super::{call, options_of, required};
 use crate::answer::{self, Answer, AnswerOptions, AnswerRequest, Turn};
 use crate::error::{Error, Result, excerpt};
 use crate::pg::ErrorReport;
+use crate::pg::given_jsonb::GivenJsonb;
 use crate::search::log::{self, LoggedCall};
 use crate::search::options::{MAX_QUERY_BYTES, checked_query};
 use crate::search::scope::Scope;
@@ -21,9 +22,9 @@ const MAX_TURNS: usize = 100;
 fn ask(
     question: Option<&str>,
     collection: Option<&str>,
-    filter: Option<JsonB>,
-    history: Option<JsonB>,
-    options: Option<JsonB>,
+    filter: Option<GivenJsonb>,
+    history: Option<GivenJsonb>,
+    options: Option<GivenJsonb>,
 ) -> Result<Answer> {
     let question = checked_query(required(question, "question")?, "question")?;
     let filter = filter_of(filter)?;
@@ -86,9 +87,9 @@ fn turns(history: &Value) -> Result<Vec<Turn>> {
 fn rag_answer(
     question: Option<&str>,
     collection: Option<&str>,
-    filter: Option<JsonB>,
-    history: Option<JsonB>,
-    options: Option<JsonB>,
+    filter: Option<GivenJsonb>,
+    history: Option<GivenJsonb>,
+    options: Option<GivenJsonb>,
 ) -> std::result::Result<JsonB, ErrorReport> {
     call(|| {
         let answer = ask(question, collection, filter, history, options)?;
@@ -142,9 +143,9 @@ fn rounded(score: f64) -> f64 {
 fn rag_answer_text(
     question: Option<&str>,
     collection: Option<&str>,
-    filter: Option<JsonB>,
-    history: Option<JsonB>,
-    options: Option<JsonB>,
+    filter: Option<GivenJsonb>,
+    history: Option<GivenJsonb>,
+    options: Option<GivenJsonb>,
 ) -> std::result::Result<String, ErrorReport> {
     call(|| {
         let answer = ask(question, collection, filter, history, options)?;
@@ -188,9 +189,9 @@ fn rag_answer_text(
 fn rag_cite(
     question: Option<&str>,
     collection: Option<&str>,
-    filter: Option<JsonB>,
-    history: Option<JsonB>,
-    options: Option<JsonB>,
+    filter: Option<GivenJsonb>,
+    history: Option<GivenJsonb>,
+    options: Option<GivenJsonb>,
 ) -> std::result::Result<
     TableIterator<
         'static,

@@ -5,10 +5,10 @@ use crate::attach::{self, AttachRequest, Visibility};
 use crate::collection::create::{check_language, check_model, warn_of_foreign};
 use crate::collection::name::checked_name;
 use crate::error::Error;
+use crate::pg::given_jsonb::GivenJsonb;
 use crate::pg::transition::Statement;
 use crate::pg::{ErrorReport, FunctionCallInfo, Oid, call_state, shared};
 use crate::storage::{id, uuid};
-use pgrx::JsonB;
 use pgrx::prelude::*;
 use rag_core::option::OptionReader;
 
@@ -24,7 +24,7 @@ fn rag_attach(
     title: Option<&str>,
     uri: Option<&str>,
     metadata: Option<Vec<Option<String>>>,
-    options: Option<JsonB>,
+    options: Option<GivenJsonb>,
 ) -> Result<pgrx::Uuid, ErrorReport> {
     call(|| {
         let source = required(source, "source")?;

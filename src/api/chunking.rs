@@ -5,6 +5,7 @@ use crate::collection::create::check_language;
 use crate::document::store::check_size;
 use crate::engine;
 use crate::error::{Error, Result};
+use crate::pg::given_jsonb::GivenJsonb;
 use crate::pg::{ErrorReport, principal};
 use crate::storage::chunk;
 use pgrx::JsonB;
@@ -22,7 +23,7 @@ use std::ops::Range;
 fn rag_parse(
     content: Option<&[u8]>,
     media_type: Option<&str>,
-    options: Option<JsonB>,
+    options: Option<GivenJsonb>,
 ) -> std::result::Result<
     TableIterator<
         'static,
@@ -92,7 +93,7 @@ fn headings(parsed: &ParsedDocument, chars: &CharOffsets) -> serde_json::Value {
 #[allow(clippy::type_complexity)]
 fn rag_chunk(
     content: Option<&str>,
-    options: Option<JsonB>,
+    options: Option<GivenJsonb>,
 ) -> std::result::Result<
     TableIterator<
         'static,
@@ -123,7 +124,7 @@ fn rag_chunk(
 #[allow(clippy::type_complexity)]
 fn rag_chunk_bytes(
     content: Option<&[u8]>,
-    options: Option<JsonB>,
+    options: Option<GivenJsonb>,
 ) -> std::result::Result<
     TableIterator<
         'static,
@@ -153,7 +154,7 @@ fn rag_chunk_bytes(
 /// Most characters of a title.
 const MAX_TITLE_CHARS: usize = 2_000;
 
-fn prepare(content: Content, options: Option<JsonB>) -> Result<PreparedDocument> {
+fn prepare(content: Content, options: Option<GivenJsonb>) -> Result<PreparedDocument> {
     check_size(match &content {
         Content::Text(text) => text.len(),
         Content::Bytes(bytes) => bytes.len(),

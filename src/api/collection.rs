@@ -5,10 +5,10 @@ use crate::collection::create::create;
 use crate::collection::name::missing;
 use crate::collection::rights::set_grant;
 use crate::pg::ErrorReport;
+use crate::pg::given_jsonb::GivenJsonb;
 use crate::pg::{elevation, principal};
 use crate::rights;
 use crate::storage::{collection, is_attached, uuid};
-use pgrx::JsonB;
 use pgrx::prelude::*;
 
 #[pg_extern(sql = false)]
@@ -17,7 +17,7 @@ fn rag_create_collection(
     model: Option<&str>,
     language: Option<&str>,
     shared: Option<bool>,
-    options: Option<JsonB>,
+    options: Option<GivenJsonb>,
 ) -> std::result::Result<pgrx::Uuid, ErrorReport> {
     call(|| {
         let name = required(name, "name")?;

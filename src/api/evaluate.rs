@@ -2,6 +2,7 @@
 
 use super::{call, options_of, required};
 use crate::error::{Error, Result};
+use crate::pg::given_jsonb::GivenJsonb;
 use crate::pg::{ErrorReport, Oid};
 use crate::search::evaluate::{Level, Outcome, Task, Way};
 use crate::search::options::{Mode, SearchOptions, checked_k};
@@ -39,7 +40,7 @@ fn rag_evaluate(
     judgements: Option<Oid>,
     modes: Option<Vec<Option<String>>>,
     k: Option<i32>,
-    options: Option<JsonB>,
+    options: Option<GivenJsonb>,
 ) -> std::result::Result<
     TableIterator<
         'static,

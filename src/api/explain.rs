@@ -3,6 +3,7 @@
 use super::search::filter_of;
 use super::{call, options_of, required};
 use crate::pg::ErrorReport;
+use crate::pg::given_jsonb::GivenJsonb;
 use crate::search::SearchRequest;
 use crate::search::diagnostics::Stage;
 use crate::search::explain::{ExplainedCandidate, explain};
@@ -29,10 +30,10 @@ enum ExplainRow {
 fn rag_explain(
     query: Option<&str>,
     collection: Option<&str>,
-    filter: Option<JsonB>,
+    filter: Option<GivenJsonb>,
     k: Option<i32>,
     mode: Option<&str>,
-    options: Option<JsonB>,
+    options: Option<GivenJsonb>,
 ) -> std::result::Result<
     TableIterator<
         'static,

@@ -3,12 +3,12 @@
 use super::{call, options_of, required};
 use crate::config;
 use crate::error::{Error, Result};
+use crate::pg::given_jsonb::GivenJsonb;
 use crate::pg::{ErrorReport, elevation, principal, server};
 use crate::rights;
 use crate::search::options::checked_query;
 use crate::storage::feedback::{self, Shown};
 use crate::storage::{Id, chunk, id, text_of_id};
-use pgrx::JsonB;
 use pgrx::prelude::*;
 use rag_core::option::OptionReader;
 
@@ -17,7 +17,7 @@ fn rag_feedback(
     query: Option<&str>,
     chunk_id: Option<pgrx::Uuid>,
     verdict: Option<i32>,
-    options: Option<JsonB>,
+    options: Option<GivenJsonb>,
 ) -> std::result::Result<(), ErrorReport> {
     call(|| {
         let query = checked_query(required(query, "query")?, "query")?;

@@ -2,11 +2,11 @@
 
 use super::{call, options_of, required};
 use crate::pg::ErrorReport;
+use crate::pg::given_jsonb::GivenJsonb;
 use crate::search::options::checked_query;
 use crate::search::related::related;
 use crate::search::scope::Scope;
 use crate::storage::uuid;
-use pgrx::JsonB;
 use pgrx::prelude::*;
 use rag_core::option::OptionReader;
 
@@ -18,7 +18,7 @@ const DEFAULT_ROWS: usize = 50;
 fn rag_related(
     subject: Option<&str>,
     collection: Option<&str>,
-    options: Option<JsonB>,
+    options: Option<GivenJsonb>,
 ) -> std::result::Result<
     TableIterator<
         'static,

@@ -7,12 +7,12 @@ use crate::document::store::{process_now, store};
 use crate::document::wait::{Awaited, Look, wait_while};
 use crate::error::{Error, Result};
 use crate::pg::ErrorReport;
+use crate::pg::given_jsonb::GivenJsonb;
 use crate::pg::{server, server_file};
 use crate::search::scope::Scope;
 use crate::storage::document::NewDocument;
 use crate::storage::job::Steered;
 use crate::storage::{document, id, uuid};
-use pgrx::JsonB;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use rag_core::file_name::{file_uri, media_type_hint};
@@ -25,8 +25,8 @@ fn rag_ingest(
     title: Option<&str>,
     uri: Option<&str>,
     collection: Option<&str>,
-    metadata: Option<JsonB>,
-    options: Option<JsonB>,
+    metadata: Option<GivenJsonb>,
+    options: Option<GivenJsonb>,
 ) -> std::result::Result<pgrx::Uuid, ErrorReport> {
     call(|| {
         let content = Some(required(content, "content")?);
@@ -40,8 +40,8 @@ fn rag_ingest_bytes(
     title: Option<&str>,
     uri: Option<&str>,
     collection: Option<&str>,
-    metadata: Option<JsonB>,
-    options: Option<JsonB>,
+    metadata: Option<GivenJsonb>,
+    options: Option<GivenJsonb>,
 ) -> std::result::Result<pgrx::Uuid, ErrorReport> {
     call(|| {
         let file = Some(required(content, "content")?);
@@ -55,8 +55,8 @@ fn rag_ingest_file(
     title: Option<&str>,
     uri: Option<&str>,
     collection: Option<&str>,
-    metadata: Option<JsonB>,
-    options: Option<JsonB>,
+    metadata: Option<GivenJsonb>,
+    options: Option<GivenJsonb>,
 ) -> std::result::Result<pgrx::Uuid, ErrorReport> {
     call(|| {
         let file = server_file::read(required(path, "path")?, config::max_document_bytes())?;
@@ -75,13 +75,13 @@ struct Given<'a> {
     title: Option<&'a str>,
     uri: Option<&'a str>,
     collection: Option<&'a str>,
-    metadata: Option<JsonB>,
+    metadata: Option<GivenJsonb>,
     /// Where the options name none.
     media_type: Option<&'a str>,
 }
 
 impl Given<'_> {
-    fn store(self, options: Option<JsonB>) -> Result<pgrx::Uuid> {
+    fn store(self, options: Option<GivenJsonb>) -> Result<pgrx::Uuid> {
         let Self { content, file, title, uri, collection, metadata, media_type } = self;
         let collection = required(collection, "collection")?;
         let metadata = required(metadata, "metadata")?.0;

@@ -5,6 +5,7 @@ use crate::collection::name;
 use crate::document::store::check_size;
 use crate::error::{Error, Result};
 use crate::ingest::extract;
+use crate::pg::given_jsonb::GivenJsonb;
 use crate::pg::{ErrorReport, elevation, interrupts, principal};
 use crate::rights;
 use crate::search::scope::Scope;
@@ -21,7 +22,7 @@ use serde_json::Value;
 const MAX_TRIED_RULES: usize = 200;
 
 #[pg_extern(sql = false)]
-fn check_metadata_rule(rule: JsonB) -> std::result::Result<(), ErrorReport> {
+fn check_metadata_rule(rule: GivenJsonb) -> std::result::Result<(), ErrorReport> {
     call_even_unloaded(|| {
         Rule::compile(&definition(rule.0)?)?;
         Ok(())
@@ -34,7 +35,7 @@ fn rag_extract_metadata(
     title: Option<&str>,
     uri: Option<&str>,
     collection: Option<&str>,
-    options: Option<JsonB>,
+    options: Option<GivenJsonb>,
 ) -> std::result::Result<JsonB, ErrorReport> {
     call(|| {
         let text = required(content, "content")?;

@@ -26,9 +26,9 @@ mod work;
 
 use crate::error::{Error, Result};
 use crate::pg::elevation::with_safe_search_path;
+use crate::pg::given_jsonb::GivenJsonb;
 use crate::pg::{ErrorReport, call_cache, server, shared};
 use crate::storage::installed;
-use pgrx::JsonB;
 
 /// Runs a function's body under a search path of our own, and gives errors the form that SQL gets. 55000 where the library
 /// is not preloaded: nothing would be ingested, and half of an answer looks like a whole one. 55000 where it is of another
@@ -58,6 +58,6 @@ fn required<T>(argument: Option<T>, name: &str) -> Result<T> {
 }
 
 /// The options object; a NULL is an error like any other non-object.
-fn options_of(options: Option<JsonB>) -> Result<serde_json::Value> {
+fn options_of(options: Option<GivenJsonb>) -> Result<serde_json::Value> {
     required(options, "options").map(|options| options.0)
 }

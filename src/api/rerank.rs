@@ -4,12 +4,12 @@ use super::{call, options_of, required};
 use crate::engine;
 use crate::error::{Error, Result};
 use crate::pg::ErrorReport;
+use crate::pg::given_jsonb::GivenJsonb;
 use crate::pg::{principal, server};
 use crate::rights;
 use crate::search::options::checked_query;
 use crate::search::rerank::{MAX_PAIRS, logits, passage, sigmoid};
 use crate::storage::{Id, chunk, id, uuid};
-use pgrx::JsonB;
 use pgrx::prelude::*;
 use rag_core::option::OptionReader;
 use rag_wire::{Lane, TextRole};
@@ -22,7 +22,7 @@ struct RerankOptions {
 }
 
 impl RerankOptions {
-    fn read(options: Option<JsonB>, function: &str) -> Result<Self> {
+    fn read(options: Option<GivenJsonb>, function: &str) -> Result<Self> {
         let options = options_of(options)?;
         let mut reader = OptionReader::new(&options, function)?;
         let read = Self {
@@ -48,7 +48,7 @@ impl RerankOptions {
 fn rag_rerank(
     query: Option<&str>,
     documents: Option<Vec<Option<String>>>,
-    options: Option<JsonB>,
+    options: Option<GivenJsonb>,
 ) -> std::result::Result<TableIterator<'static, (name!(index, i32), name!(score, f64))>, ErrorReport> {
     let rows = call(|| {
         let query = checked_query(required(query, "query")?, "query")?;
@@ -70,7 +70,7 @@ fn rag_rerank(
 fn rag_rerank_chunks(
     query: Option<&str>,
     chunk_ids: Option<Vec<Option<pgrx::Uuid>>>,
-    options: Option<JsonB>,
+    options: Option<GivenJsonb>,
 ) -> std::result::Result<TableIterator<'static, (name!(chunk_id, pgrx::Uuid), name!(score, f64))>, ErrorReport>
 {
     let rows = call(|| {

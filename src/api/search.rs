@@ -3,6 +3,7 @@
 use super::{call, options_of, required};
 use crate::error::Result;
 use crate::pg::ErrorReport;
+use crate::pg::given_jsonb::GivenJsonb;
 use crate::pg::stored_jsonb::StoredJsonb;
 use crate::search::context::ContextOptions;
 use crate::search::keyword::Highlighter;
@@ -23,10 +24,10 @@ use std::time::Instant;
 fn rag_search(
     query: Option<&str>,
     collection: Option<&str>,
-    filter: Option<JsonB>,
+    filter: Option<GivenJsonb>,
     k: Option<i32>,
     mode: Option<&str>,
-    options: Option<JsonB>,
+    options: Option<GivenJsonb>,
 ) -> std::result::Result<
     TableIterator<
         'static,
@@ -129,6 +130,6 @@ fn rag_search(
 }
 
 /// The filter, if there is one.
-pub(super) fn filter_of(filter: Option<JsonB>) -> Result<Option<Filter>> {
+pub(super) fn filter_of(filter: Option<GivenJsonb>) -> Result<Option<Filter>> {
     Ok(filter.map(|filter| parse_filter(&filter.0)).transpose()?)
 }

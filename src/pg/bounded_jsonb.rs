@@ -18,14 +18,24 @@ impl FromDatum for BoundedJsonb {
         if is_null {
             return None;
         }
-        // SAFETY: the caller hands over a jsonb. Its text is a string of our own, which ends with NUL.
-        let text = unsafe {
-            let out = direct_function_call::<&std::ffi::CStr>(pg_sys::jsonb_out, &[Some(datum)])?;
-            let text = out.to_string_lossy().into_owned();
-            pg_sys::pfree(out.as_ptr().cast_mut().cast());
-            text
-        };
+        // SAFETY: the caller hands over a jsonb.
+        let text = unsafe { text_of(datum) }?;
         Some(Self(serde_json::from_str(&text).ok()))
+    }
+}
+
+/// The text of a jsonb.
+///
+/// # Safety
+///
+/// The datum is a jsonb that is not null.
+pub(super) unsafe fn text_of(datum: pg_sys::Datum) -> Option<String> {
+    // SAFETY: a jsonb goes in. Its text is a string of our own, which ends with NUL.
+    unsafe {
+        let out = direct_function_call::<&std::ffi::CStr>(pg_sys::jsonb_out, &[Some(datum)])?;
+        let text = out.to_string_lossy().into_owned();
+        pg_sys::pfree(out.as_ptr().cast_mut().cast());
+        Some(text)
     }
 }
 

@@ -14,6 +14,7 @@ pub(crate) mod closing;
 pub(crate) mod database;
 pub(crate) mod elevation;
 pub(crate) mod explain;
+pub(crate) mod given_jsonb;
 pub(crate) mod hint;
 pub(crate) mod index_condition;
 pub(crate) mod interrupts;
