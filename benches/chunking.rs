@@ -10,7 +10,7 @@
 #![allow(clippy::unwrap_used, reason = "a bench that fails must say where")]
 #![allow(clippy::print_stdout, reason = "a table is what a bench is for")]
 
-use rag_benches::{Corpus, Document, KeptVectors, Library, Query, Table, digest, eval_data, model_digest};
+use rag_benches::{Corpus, Document, KeptVectors, Library, Query, Table, eval_data, model_digest};
 use rag_core::evaluate::{RESAMPLES, paired_bootstrap};
 use rag_tests::Cluster;
 use std::collections::HashMap;

@@ -92,6 +92,8 @@ fn main() -> ExitCode {
     let cluster = Cluster::builder("quality")
         .setting("rag_ext.bulk_threads", &threads.to_string())
         .setting("rag_ext.cache_lifetime", "0")
+        // However busy the machine is, each question is reranked.
+        .setting("rag_ext.rerank_timeout", "10min")
         .start();
     let (mut ways, mut stages, mut reranked) = (Vec::new(), Vec::new(), Vec::new());
     for set in &sets {

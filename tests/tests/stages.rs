@@ -99,6 +99,13 @@ fn cases() -> Vec<Case> {
             Trouble::Policy { table: "document_link", from_last: 0 },
         ),
         case(
+            "feedback_boost",
+            "hybrid",
+            json!({"feedback_boost": 0.5}),
+            "order without feedback",
+            Trouble::Held("feedback"),
+        ),
+        case(
             "context",
             "hybrid",
             json!({"context": "section"}),

@@ -136,6 +136,9 @@ fn fusion_can_be_chosen_and_weighted() {
     for options in [r#"{"rrf_k": -1}"#, r#"{"candidates": 0}"#, r#"{"min_score": 1.5}"#, r#"{"rerank": 1}"#] {
         ann.refuses("22023", &format!("SELECT * FROM rag_search('x', options => '{options}')"));
     }
+    // What jsonb holds and a double, or a reader of JSON, does not.
+    ann.refuses("22023", r#"SELECT * FROM rag_search('x', options => '{"keyword_weight": 1e400}')"#);
+    ann.refuses("54000", "SELECT * FROM rag_search('x', options => (repeat('[', 200) || repeat(']', 200))::jsonb)");
     let all = ann.column("SELECT score FROM rag_search('hot water', k => 8)");
     let some =
         ann.column(r#"SELECT score FROM rag_search('hot water', k => 8, options => '{"min_score": 0.5}')"#);

@@ -5,7 +5,7 @@ use rag_tests::{ChatReply, ChatStub};
 use serde_json::json;
 
 /// What a plain search reads: documents and what is made of them, and who may see what.
-const NEEDED: [&str; 13] = [
+const NEEDED: [&str; 14] = [
     "accepted_collection",
     "added_policy",
     "attachment",
@@ -19,6 +19,7 @@ const NEEDED: [&str; 13] = [
     "gateway",
     "section",
     "segment",
+    "vector_space",
 ];
 
 #[test]
