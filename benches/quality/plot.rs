@@ -1,5 +1,6 @@
 //! Pictures of what was measured, in `docs/plots/`.
 
+use crate::rerank::Curve;
 use crate::{rerank, ways};
 use rag_benches::{Anchor, Drawing, Half};
 use std::fs;
@@ -31,19 +32,14 @@ fn save(name: &str, drawing: &Drawing) {
 
 /// nDCG@10 of each way, a panel for each set, all from 0 to 1.
 fn bars(sets: &[&ways::Measured]) -> Drawing {
-    const PANEL: [f64; 2] = [430.0, 128.0];
+    const PANEL: [f64; 2] = [430.0, 144.0];
     const NAMES: f64 = 150.0;
     const BAR: f64 = 15.0;
     const STEP: f64 = 20.0;
     let length = PANEL[0] - NAMES - 70.0;
     let rows = sets.len().div_ceil(2);
     let mut drawing = Drawing::new(2.0 * PANEL[0] + 20.0, rows as f64 * PANEL[1] + 60.0);
-    drawing.text(
-        [20.0, 28.0],
-        Anchor::Start,
-        16.0,
-        "nDCG@10 of four ways of searching, on a scale from 0 to 1",
-    );
+    drawing.text([20.0, 28.0], Anchor::Start, 16.0, "nDCG@10 of four ways of searching");
     for (number, set) in sets.iter().enumerate() {
         let left = 20.0 + (number % 2) as f64 * PANEL[0];
         let top = 62.0 + (number / 2) as f64 * PANEL[1];
@@ -54,6 +50,9 @@ fn bars(sets: &[&ways::Measured]) -> Drawing {
             let x = base + share * length;
             let colour = if share == 0.0 { AXIS } else { GRID };
             drawing.line([x, top + 8.0], [x, bottom], colour, 1.0);
+            if share * 2.0 % 1.0 == 0.0 {
+                drawing.faint_text([x, bottom + 13.0], Anchor::Middle, 10.0, &share.to_string());
+            }
         }
         for (at, (outcome, (way, ..))) in set.ways.iter().zip(ways::WAYS).enumerate() {
             let y = top + 12.0 + STEP * at as f64;
@@ -68,7 +67,7 @@ fn bars(sets: &[&ways::Measured]) -> Drawing {
 }
 
 /// Depth of reranking against nDCG@10 and against milliseconds: two panels, both from 0 on.
-fn depths(curves: &[(&'static str, Vec<(usize, f64, f64)>)]) -> Drawing {
+fn depths(curves: &[Curve]) -> Drawing {
     let slowest = curves.iter().flat_map(|(_, points)| points).map(|point| point.2).fold(0.0, f64::max);
     // A round number above the slowest.
     let unit = 10f64.powf(slowest.log10().floor());
@@ -106,18 +105,23 @@ impl Panel<'_> {
     const TOP: f64 = 80.0;
     const SIZE: [f64; 2] = [320.0, 260.0];
     const DEEPEST: f64 = 50.0;
+    /// Room between the axis and the first point, for its label.
+    const INSET: f64 = 26.0;
 
     fn point(&self, depth: usize, value: f64) -> [f64; 2] {
         let [width, height] = Self::SIZE;
-        [self.left + depth as f64 / Self::DEEPEST * width, Self::TOP + height * (1.0 - value / self.most)]
+        [
+            self.left + Self::INSET + depth as f64 / Self::DEEPEST * (width - 2.0 * Self::INSET),
+            Self::TOP + height * (1.0 - value / self.most),
+        ]
     }
 
     fn frame(&mut self, title: &str, shown: impl Fn(f64) -> String) {
         let right = self.left + Self::SIZE[0];
-        self.drawing.text([self.left, Self::TOP - 20.0], Anchor::Start, 13.0, title);
+        self.drawing.text([self.left, Self::TOP - 26.0], Anchor::Start, 13.0, title);
         for step in 0..=4 {
             let value = self.most * f64::from(step) / 4.0;
-            let [x, y] = self.point(0, value);
+            let (x, [_, y]) = (self.left, self.point(0, value));
             self.drawing.line([x, y], [right, y], if step == 0 { AXIS } else { GRID }, 1.0);
             self.drawing.faint_text([x - 8.0, y + 4.0], Anchor::End, 11.0, &shown(value));
         }

@@ -44,9 +44,12 @@ fn sample(all: Vec<&Query>, wanted: usize) -> Vec<&Query> {
     (0..count).map(|at| all[at * all.len() / count]).collect()
 }
 
+/// A set's title, and its points: depth, nDCG@10 and milliseconds.
+pub(crate) type Curve = (&'static str, Vec<(usize, f64, f64)>);
+
 impl Measured {
     /// Depth, nDCG@10 and milliseconds, from no reranking at depth 0 on, if there is more than one depth.
-    pub(crate) fn curve(&self) -> Option<(&'static str, Vec<(usize, f64, f64)>)> {
+    pub(crate) fn curve(&self) -> Option<Curve> {
         let all = std::iter::once((0, &self.plain)).chain(self.reranked.iter().map(|(depth, o)| (*depth, o)));
         let points = all.map(|(depth, o)| (depth, o.ndcg(Half::Both), o.milliseconds())).collect();
         (self.reranked.len() > 1).then_some((self.title, points))

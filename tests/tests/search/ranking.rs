@@ -138,7 +138,10 @@ fn fusion_can_be_chosen_and_weighted() {
     }
     // What jsonb holds and a double, or a reader of JSON, does not.
     ann.refuses("22023", r#"SELECT * FROM rag_search('x', options => '{"keyword_weight": 1e400}')"#);
-    ann.refuses("54000", "SELECT * FROM rag_search('x', options => (repeat('[', 200) || repeat(']', 200))::jsonb)");
+    ann.refuses(
+        "54000",
+        "SELECT * FROM rag_search('x', options => (repeat('[', 200) || repeat(']', 200))::jsonb)",
+    );
     let all = ann.column("SELECT score FROM rag_search('hot water', k => 8)");
     let some =
         ann.column(r#"SELECT score FROM rag_search('hot water', k => 8, options => '{"min_score": 0.5}')"#);
