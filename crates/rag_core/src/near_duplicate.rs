@@ -26,11 +26,15 @@ pub struct DistinctTexts {
 
 impl DistinctTexts {
     /// Keeps a text, unless it is a near-duplicate of one that is kept: then the number of that one, from 0. Of what stands
-    /// above the text, its title and headings, words with digits count. Costs one pass over the text, and more only where
+    /// above the text, its title and headings, words with digits count. Costs a look for digits, and more only where
     /// others have the same words with digits.
     pub fn admit(&mut self, above: &str, text: &str) -> Option<usize> {
-        let (words, numbers) = read(above, text);
-        let found = self.by_numbers.entry(numbers).or_default().admit(self.count, words);
+        let mut numbers = Vec::new();
+        for text in [above, text] {
+            for_each_number(text, |hash| numbers.push(hash));
+        }
+        numbers.sort_unstable();
+        let found = self.by_numbers.entry(hash_of(&numbers)).or_default().admit(self.count, text);
         self.count += usize::from(found.is_none());
         found
     }
@@ -39,23 +43,23 @@ impl DistinctTexts {
 /// Kept texts with the same words with digits.
 #[derive(Default)]
 struct Alike {
-    /// The words of the only one, which is compared with none yet.
-    only: Option<(usize, Vec<u64>)>,
+    /// The only one, which is compared with none yet.
+    only: Option<(usize, String)>,
     kept: Vec<(usize, Shingles)>,
     /// Places in `kept` by the shingles that a near-duplicate must have one of.
     by_prefix: HashMap<u64, Vec<usize>, BuildHasherDefault<AsItIs>>,
 }
 
 impl Alike {
-    fn admit(&mut self, number: usize, words: Vec<u64>) -> Option<usize> {
+    fn admit(&mut self, number: usize, text: &str) -> Option<usize> {
         if self.only.is_none() && self.kept.is_empty() {
-            self.only = Some((number, words));
+            self.only = Some((number, text.to_owned()));
             return None;
         }
-        if let Some((first, words)) = self.only.take() {
-            self.keep(first, Shingles::of(&words));
+        if let Some((first, text)) = self.only.take() {
+            self.keep(first, Shingles::of(&text));
         }
-        let shingles = Shingles::of(&words);
+        let shingles = Shingles::of(text);
         let similar: BTreeSet<usize> =
             shingles.prefix().iter().filter_map(|hash| self.by_prefix.get(hash)).flatten().copied().collect();
         let found =
@@ -93,23 +97,13 @@ impl Hasher for AsItIs {
     }
 }
 
-/// The words of a text as hashes, in their order, and the hash of those with digits, of what stands above it, too.
-fn read(above: &str, text: &str) -> (Vec<u64>, u64) {
-    let (mut words, mut numbers) = (Vec::with_capacity(text.len() / 6), Vec::new());
-    for_each_word(text, |hash, has_digits| {
-        words.push(hash);
-        numbers.extend(has_digits.then_some(hash));
-    });
-    for_each_word(above, |hash, has_digits| numbers.extend(has_digits.then_some(hash)));
-    numbers.sort_unstable();
-    (words, hash_of(&numbers))
-}
-
 /// Hashes of the shingles of a text, in rising order, each once.
 struct Shingles(Vec<u64>);
 
 impl Shingles {
-    fn of(words: &[u64]) -> Self {
+    fn of(text: &str) -> Self {
+        let mut words = Vec::with_capacity(text.len() / 6);
+        for_each_word(text, |hash| words.push(hash));
         let mut hashes: Vec<u64> = words.windows(WIDTH.min(words.len()).max(1)).map(hash_of).collect();
         hashes.sort_unstable();
         hashes.dedup();
@@ -140,37 +134,66 @@ fn hash_of(hashes: &[u64]) -> u64 {
     hashes.iter().fold(0, |all: u64, hash| mixed(all.rotate_left(5) ^ hash))
 }
 
-/// Calls `sink` with the hash of each word in small letters, and whether it has a digit. A point or comma between digits is
-/// part of a number; of scripts without spaces between words, each character is a word.
-fn for_each_word(text: &str, mut sink: impl FnMut(u64, bool)) {
-    let (mut hash, mut has_digits, mut last) = (BASIS, false, ' ');
-    let mut rest = text.chars();
-    while let Some(character) = rest.next() {
-        let is_inside = character.is_alphanumeric() && !is_unspaced(character)
-            || matches!(character, '.' | ',')
-                && last.is_ascii_digit()
-                && rest.clone().next().is_some_and(|next| next.is_ascii_digit());
-        last = character;
-        if is_inside {
-            has_digits |= character.is_numeric();
-            if character.is_ascii() {
-                hash = step(hash, u32::from(character.to_ascii_lowercase()));
-            } else {
-                hash = character.to_lowercase().fold(hash, |hash, part| step(hash, u32::from(part)));
-            }
-            continue;
-        }
-        if hash != BASIS {
-            sink(mixed(hash), has_digits);
-            (hash, has_digits) = (BASIS, false);
-        }
-        if is_unspaced(character) && character.is_alphanumeric() {
-            sink(mixed(step(BASIS, u32::from(character))), character.is_numeric());
+/// Calls `sink` with the hash of each word, in small letters.
+fn for_each_word(text: &str, mut sink: impl FnMut(u64)) {
+    let mut rest = text;
+    while let Some(start) = rest.find(char::is_alphanumeric) {
+        rest = &rest[start..];
+        let end = end_of_word(rest);
+        sink(hash_of_word(&rest[..end]));
+        rest = &rest[end..];
+    }
+}
+
+/// Calls `sink` with the hash of each word that has a digit, in small letters. Where there are none, this costs a look at
+/// each byte.
+fn for_each_number(text: &str, mut sink: impl FnMut(u64)) {
+    let is_ascii = text.is_ascii();
+    let mut from = 0;
+    loop {
+        let rest = &text[from..];
+        let found = match is_ascii {
+            true => rest.bytes().position(|byte| byte.is_ascii_digit()),
+            false => rest.find(char::is_numeric),
+        };
+        let Some(digit) = found else { return };
+        let letters = rest[..digit].char_indices().rev();
+        let before = letters.take_while(|(_, c)| c.is_alphanumeric() && !is_unspaced(*c)).last();
+        let is_alone = rest[digit..].chars().next().is_some_and(is_unspaced);
+        let start = from + before.filter(|_| !is_alone).map_or(digit, |(at, _)| at);
+        from = start + end_of_word(&text[start..]);
+        sink(hash_of_word(&text[start..from]));
+    }
+}
+
+/// Where the word ends that a text begins with. A point or comma between digits is part of a number; of scripts without
+/// spaces between words, each character is a word.
+fn end_of_word(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut characters = text.char_indices();
+    let Some((_, first)) = characters.next() else { return 0 };
+    if is_unspaced(first) {
+        return first.len_utf8();
+    }
+    for (at, character) in characters {
+        let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+        let joins = matches!(character, '.' | ',') && is_digit(at - 1) && is_digit(at + 1);
+        if !joins && (!character.is_alphanumeric() || is_unspaced(character)) {
+            return at;
         }
     }
-    if hash != BASIS {
-        sink(mixed(hash), has_digits);
+    text.len()
+}
+
+/// FNV-1a of a word in small letters, spread over all bits.
+fn hash_of_word(word: &str) -> u64 {
+    if word.is_ascii() {
+        return mixed(
+            word.bytes().fold(BASIS, |hash, byte| step(hash, u32::from(byte.to_ascii_lowercase()))),
+        );
     }
+    let small = word.chars().flat_map(char::to_lowercase);
+    mixed(small.fold(BASIS, |hash, character| step(hash, u32::from(character))))
 }
 
 /// Where the hash of a word begins: FNV-1a's.
@@ -272,7 +295,7 @@ mod tests {
             let mut distinct = DistinctTexts::default();
             let mut kept: Vec<Shingles> = Vec::new();
             for text in &texts {
-                let shingles = Shingles::of(&read("", text).0);
+                let shingles = Shingles::of(text);
                 let expected = kept.iter().position(|other| other.is_near(&shingles));
                 prop_assert_eq!(distinct.admit("", text), expected, "{:?}", text);
                 if expected.is_none() {
