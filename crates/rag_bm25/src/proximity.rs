@@ -19,7 +19,7 @@ use crate::weight::inverse_frequency;
 /// How many of the best entries are looked at.
 pub(crate) const HEAD: usize = 100;
 
-/// What a pair counts against a term. Of 0.1 to 0.5 all were better than none on five test collections, and 0.3 best.
+/// What a pair counts against a term. On average over five test collections 0.1 to 0.5 are all better than none, and 0.3 is best.
 const SHARE: f32 = 0.3;
 
 /// Adds to the first hits what their pairs count, and puts them in their new order. Hits are best first.
