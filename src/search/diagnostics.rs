@@ -48,6 +48,19 @@ impl Stages {
         Self(Vec::new(), self.has_trail().then(Trail::default), self.2.clone())
     }
 
+    /// For a search beside the one for the caller's own query: it is not noted where that puts chunks.
+    pub(crate) fn aside(&self) -> Self {
+        Self(Vec::new(), None, self.2.clone())
+    }
+
+    /// Does such a search among these stages.
+    pub(crate) fn beside<T>(&mut self, search: impl FnOnce(&mut Self) -> T) -> T {
+        let trail = self.1.take();
+        let found = search(self);
+        self.1 = trail;
+        found
+    }
+
     /// Whether a stage of this name has failed, so that it need not be waited for again.
     pub(crate) fn has_failed(&self, name: &str) -> bool {
         self.0.iter().any(|stage| stage.name == name && stage.fallback.is_some() && stage.output == 0)

@@ -27,7 +27,7 @@ pub(super) fn extend(
         NextHop::Chat => next_question(scope, request, order, stages)?,
     };
     let method = if question.is_some() { "chat" } else { "entity" };
-    let mut further = stages.round();
+    let mut further = stages.aside();
     let search = |_| {
         let query = match question {
             Some(question) => question,

@@ -156,7 +156,7 @@ impl Queries {
         }
         let mut orders: Vec<Vec<Ranked>> = Vec::new();
         for query in &self.others {
-            orders.push(rank(query, stages)?.order);
+            orders.push(stages.beside(|stages| rank(query, stages))?.order);
         }
         let watch = stages.start("queries");
         let total: f32 = self.all().map(|query| query.weight).sum();

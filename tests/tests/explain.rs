@@ -74,6 +74,32 @@ fn candidates_have_the_ranks_and_scores_of_the_search() {
     }
 }
 
+/// What a further search finds has the places that the caller's own query gave it.
+#[test]
+fn ranks_of_further_searches_are_not_those_of_the_query() {
+    let database = Database::new("explain_further");
+    let mut ann = database.user("ann");
+    for (text, uri) in [
+        ("The Coolant Pump is connected to valve V-204.", "pump.md"),
+        ("Valve V-204 opens at nine bar.", "valve.md"),
+        ("The ferry leaves at nine.", "ferry.md"),
+    ] {
+        ann.ingest(text, uri);
+    }
+    for (query, options) in
+        [("Coolant Pump", r#"{"hops": 2}"#), ("compare the pump with the ferry", r#"{"decompose": "on"}"#)]
+    {
+        let columns = "uri, score, keyword_rank, keyword_score, vector_rank, vector_score";
+        let asked = options.replace('{', "{\"per_candidate\": true, ");
+        let found = ann.rows(&format!("SELECT {columns} FROM rag_search('{query}', options => '{options}')"));
+        let explained = ann.rows(&format!(
+            "SELECT {columns} FROM rag_explain('{query}', options => '{asked}') WHERE kind = 'candidate' AND dropped IS NULL"
+        ));
+        assert_eq!(explained, found, "{options}");
+        assert!(found.iter().any(|row| row[2].is_none()), "{found:?}");
+    }
+}
+
 #[test]
 fn what_was_dropped_says_why() {
     let database = Database::new("explain_dropped");

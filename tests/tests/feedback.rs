@@ -145,6 +145,12 @@ fn feedback_is_its_owners_alone() {
     assert_eq!(bob.column("SELECT relevance FROM rag.feedback_judgement"), ["0"]);
     ann.run("DELETE FROM rag.feedback");
     assert_eq!(shown(&mut bob), [format!("role:{bob_role} -1")]);
+    // Nor do counters tell whoever deletes a document what others said of it.
+    ann.run("BEGIN; DELETE FROM rag.document WHERE uri = 'ferry.md'");
+    let counted = "SELECT coalesce(sum(seq_tup_read + idx_tup_fetch + n_tup_del), 0) FROM pg_stat_xact_all_tables WHERE relid = 'rag.%'::regclass";
+    assert_eq!(ann.value(&counted.replace('%', "feedback")), "0");
+    assert_ne!(ann.value(&counted.replace('%', "chunk")), "0");
+    ann.run("ROLLBACK");
 
     // What they may no longer see, their judgements do not name.
     ann.run(&format!("SELECT rag_revoke('default', 'role:{bob_role}', 'read')"));

@@ -156,6 +156,7 @@ fn nobody_writes_in_anothers_name() {
     bob.refuses("42501", &format!("SELECT rag.derived_domain(NULL, '{owner}')"));
     for call in [
         "rag.forget_documents('{}', '{}')",
+        "rag.forget_feedback('{}', '{}')",
         "rag.set_rights('public', 'write')",
         "rag.adopt_principal(0::regrole, 'x')",
         "rag_enable('public')",
