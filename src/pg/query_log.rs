@@ -18,8 +18,8 @@ pub(super) fn reserve() {
     pg_shmem_init!(NOTES = QueryQueue::EMPTY);
 }
 
-/// Hands a note of the current database to the workers: of an owner, told by a number, with the role behind them. On a standby and in a read-only transaction it is dropped, as
-/// where there is no place, and counted. Never waits for more than the lock.
+/// Hands a note of the current database to the workers: of an owner, told by a number, with the role behind them. On a standby
+/// and in a read-only transaction it is dropped, as where there is no place, and counted. Never waits for more than the lock.
 pub(crate) fn push(role: u32, owner: u64, note: &[u8]) {
     if !shared::is_available() {
         return;
