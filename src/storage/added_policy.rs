@@ -2,6 +2,7 @@
 
 use crate::config;
 use crate::error::{Error, Result, excerpt};
+use crate::pg::statistics::Uncounted;
 use crate::pg::time_limit::{self, Failure};
 use crate::pg::{Oid, elevation, spi, table_watch, transaction};
 
@@ -16,6 +17,8 @@ pub(crate) fn require_recorded() -> Result<()> {
     }
     // Policies hold as they were committed last, whatever the caller's snapshot shows.
     let within = config::query_deadline();
+    // When that is done tells of what others do with the tables.
+    let _uncounted = Uncounted::begin();
     let check = || elevation::elevated(|| transaction::with_catalog_snapshot(check));
     let checked = time_limit::attempt(within, check).map_err(|failure| match failure {
         Failure::Late => Error::not_ready(format!(
