@@ -4,6 +4,7 @@
 # DESTDIR=PATH      where `make install` puts its tree (for packages)
 # FULL=1            `make demo` with the whole manual
 # RAG_EVAL_DATA=DIR corpora for `make bench` in BEIR's format: DIR/scifact, DIR/cranfield; files: DIR/docling-samples
+# PARTS='ways …'    what `make bench-quality` measures, and on which sets (default: all)
 # SECONDS=N         time for each target of `make fuzz` (default: 60)
 # RAG_HOME=DIR      where downloads, private servers and clusters live (default: .local)
 
@@ -86,7 +87,7 @@ bench-parse: deps
 	scripts/bench.sh parse
 
 bench-quality: install
-	scripts/bench.sh quality
+	scripts/bench.sh quality $(PARTS)
 
 clean: ## remove what was built
 	cargo clean
