@@ -1,6 +1,7 @@
 //! Two versions of the extension, each on a server of its own, asked the same in turn: whether a change made something
 //! slower. `RAG_BENCH_AGAINST` is the `pg_config` of a Postgres that has the other one; `scripts/bench.sh against COMMIT`
-//! builds it.
+//! builds it. Searches of this version have the options `RAG_BENCH_OPTIONS`, a JSON object: stages that the other one does
+//! not have are switched off by them.
 //!
 //! A ratio is the median of the ratios of single calls, which were a moment apart: what slows the machine down slows both.
 
@@ -8,7 +9,7 @@
 #![allow(clippy::print_stdout, reason = "a table is what a bench is for")]
 
 use rag_benches::{Library, Table, Texts, Times, set_by_make, timed};
-use rag_tests::{Cluster, Installation, Session};
+use rag_tests::{Cluster, Installation, Session, literal};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -54,14 +55,19 @@ fn main() {
     }
     pairs.report(&format!("ingestion of {PART} documents"), &mut table);
 
+    let options = std::env::var("RAG_BENCH_OPTIONS").ok();
     let mut sessions = libraries.each_ref().map(Library::session);
     for (name, call, count) in CALLS {
+        let of_now = match &options {
+            Some(options) => call.replace("mode =>", &format!("options => {}, mode =>", literal(options))),
+            None => call.to_owned(),
+        };
         let [mut first, mut again] = std::array::from_fn(|_| Pairs::default());
         for round in 0..=ROUNDS {
             let into = if round == 0 { &mut first } else { &mut again };
             for query in texts.queries.iter().take(count) {
                 let [before, now] = &mut sessions;
-                into.take([&mut || asked(before, call, query), &mut || asked(now, call, query)]);
+                into.take([&mut || asked(before, call, query), &mut || asked(now, &of_now, query)]);
             }
         }
         first.report(&format!("{name}, first time"), &mut table);

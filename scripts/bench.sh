@@ -9,7 +9,8 @@
 #   bench.sh parse [-v] [NAME…]  F1 of words, headings and cells per format; fails below the goals
 #   bench.sh pages [FILE.pdf…]   whether chunks of PDFs name the pages that their words stand on
 #   bench.sh cost [PART…]        ratios; PART: keyword vector ingest embed memory domains merge attach steady pdf
-#   bench.sh against COMMIT      searches, answers and ingestion beside those of that commit, which it builds in RAG_HOME
+#   bench.sh against COMMIT      searches, answers and ingestion beside those of that commit, which it builds in RAG_HOME;
+#                                RAG_BENCH_OPTIONS={…}: options of this version's searches
 #   bench.sh crates [FILTER]     criterion on the pure crates
 # All but parse, pages and crates need rag_ext installed in the Postgres that PG_CONFIG names. RAG_EVAL_DATA=DIR has DIR/scifact,
 # DIR/cranfield and DIR/xquad-{en,de} in BEIR's format and DIR/clapnq in its own, of which RAG_BENCH_DOCUMENTS=300 takes a part, and

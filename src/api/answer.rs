@@ -30,7 +30,7 @@ fn ask(
     let filter = filter_of(filter)?;
     let history = history.map(|history| turns(&history.0)).transpose()?.unwrap_or_default();
     let options = AnswerOptions::read(&options_of(options)?)?;
-    let scope = Scope::resolve(collection)?;
+    let scope = Scope::to_read(collection)?;
     let since = Instant::now();
     let answer = answer::answer(&AnswerRequest {
         question,

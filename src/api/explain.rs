@@ -76,7 +76,7 @@ fn rag_explain(
         let with_candidates = reader.boolean("per_candidate")?.unwrap_or(false);
         let options = SearchOptions::read(&mut reader)?;
         reader.finish()?;
-        let scope = Scope::resolve(collection)?;
+        let scope = Scope::to_read(collection)?;
         let request = SearchRequest { query, k, mode, filter: filter.as_ref(), options: &options };
         let explained = explain(&scope, &request, with_candidates)?;
         let stages = explained.stages.into_rows().into_iter().map(ExplainRow::Stage);

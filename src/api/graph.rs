@@ -44,7 +44,7 @@ fn rag_related(
         let k = reader.integer("k", 1..=1000)?.map_or(DEFAULT_ROWS, |k| k as usize);
         let depth = reader.integer("depth", 1..=2)?.unwrap_or(2) as i32;
         reader.finish()?;
-        related(&Scope::resolve(collection)?, subject, k, depth)
+        related(&Scope::to_read(collection)?, subject, k, depth)
     })?;
     Ok(TableIterator::new(rows.into_iter().map(|row| {
         (

@@ -68,7 +68,7 @@ fn rag_search(
         let options = SearchOptions::read(&mut reader)?;
         let context = ContextOptions::read(&mut reader)?;
         reader.finish()?;
-        let scope = Scope::resolve(collection)?;
+        let scope = Scope::to_read(collection)?;
         let since = Instant::now();
         let found = context.found(&scope, k, |k| {
             search(&scope, &SearchRequest { query, k, mode, filter: filter.as_ref(), options: &options })

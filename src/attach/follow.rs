@@ -9,6 +9,7 @@ use crate::config;
 use crate::document::target;
 use crate::error::Result;
 use crate::pg::bounded_jsonb::BoundedJsonb;
+use crate::pg::given_jsonb::is_number_too_large;
 use crate::pg::{Oid, elevation, interrupts, principal, random};
 use crate::storage::attached_row::{self, KnownRow, NewRow, Refusal};
 use crate::storage::attachment::{self, Attachment, Change, Pass, Progress};
@@ -362,11 +363,15 @@ impl Follower {
         for (column, value) in definition.metadata.iter().zip(row.metadata) {
             match value {
                 // In the document's metadata it is one level deeper.
-                Some(BoundedJsonb(Some(value))) if levels_exceed(&value, MOST_LEVELS - 1) => {
+                Some(BoundedJsonb(Ok(value))) if levels_exceed(&value, MOST_LEVELS - 1) => {
                     refusal = Some(too_deep(&column.name));
                 }
-                Some(BoundedJsonb(None)) => refusal = Some(too_deep(&column.name)),
-                Some(BoundedJsonb(Some(value))) => {
+                Some(BoundedJsonb(Err(error))) if is_number_too_large(&error) => {
+                    refusal =
+                        Some(format!("a number in column \"{}\" is beyond double precision", column.name));
+                }
+                Some(BoundedJsonb(Err(_))) => refusal = Some(too_deep(&column.name)),
+                Some(BoundedJsonb(Ok(value))) => {
                     metadata.insert(column.name.clone(), value);
                 }
                 None => {}

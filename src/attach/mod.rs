@@ -15,7 +15,7 @@ pub(crate) use capture::note_statement;
 pub(crate) use define::{AttachRequest, attach, detach};
 pub(crate) use turn::{clean_up, fail, step, take_lost};
 pub(crate) use visible::{
-    Access, Named, Visibility, access, is_domain_readable, is_source_readable, readable_source,
+    Access, Named, SeenRows, Visibility, access, is_domain_readable, is_source_readable, readable_source,
 };
 
 use crate::pg::Oid;

@@ -14,11 +14,13 @@ const MOST: i64 = 10_000;
 pub(crate) fn set(collection: &str, short: &str, long: &str) -> Result<()> {
     let short = checked(short, "short_form", MAX_SHORT_CHARS)?;
     if short.contains(char::is_whitespace) {
-        return Err(Error::invalid(format!("short_form \"{}\" has more than one word", excerpt(short))));
+        return Err(Error::invalid(format!("short_form \"{}\" has more than one word", excerpt(short)))
+            .hint("A short form is one word, as \"WAL\". Give several words as the long form."));
     }
     let long = checked(long, "long_form", MAX_LONG_CHARS)?;
     if long_key(long) == long_key(short) {
-        return Err(Error::invalid(format!("\"{}\" stands for itself", excerpt(short))));
+        return Err(Error::invalid(format!("\"{}\" stands for itself", excerpt(short)))
+            .hint("Give the words that the short form stands for."));
     }
     let visible = candidates(collection)?;
     let chosen = own_collection(&visible, collection)?;
@@ -29,7 +31,8 @@ pub(crate) fn set(collection: &str, short: &str, long: &str) -> Result<()> {
         Err(Error::limit(format!(
             "collection \"{}\" has {MOST} acronyms, and more are not allowed",
             excerpt(collection)
-        )))
+        ))
+        .hint("Take back those that are not needed with rag_drop_acronym."))
     }
 }
 
@@ -44,10 +47,12 @@ fn checked<'a>(form: &'a str, argument: &str, most: usize) -> Result<&'a str> {
     let form = form.trim();
     let chars = form.chars().count();
     if chars > most {
-        return Err(Error::invalid(format!("{argument} has {chars} characters, more than {most}")));
+        return Err(Error::invalid(format!("{argument} has {chars} characters, more than {most}"))
+            .hint(format!("Give at most {most} characters.")));
     }
     if !form.contains(char::is_alphanumeric) || form.contains(char::is_control) {
-        return Err(Error::invalid(format!("{argument} \"{}\" is no word", excerpt(form))));
+        return Err(Error::invalid(format!("{argument} \"{}\" is no word", excerpt(form)))
+            .hint("Give at least one letter or digit, and no control characters."));
     }
     Ok(form)
 }

@@ -72,8 +72,10 @@ pub(crate) fn check_language(language: &str) -> Result<()> {
         return Ok(());
     }
     let known: Vec<&str> = rag_bm25::Language::all().iter().map(|l| l.name()).collect();
-    Err(Error::invalid(format!("unknown language \"{}\"", excerpt(language)))
-        .hint(format!("Known languages: {}.", known.join(", "))))
+    Err(Error::invalid(format!("unknown language \"{}\"", excerpt(language))).hint(format!(
+        "Known languages: {}. simple takes words of any language as they are written.",
+        known.join(", ")
+    )))
 }
 
 /// Says so where a model was not made for a language: as far as the model says what it was made for.

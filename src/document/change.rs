@@ -5,6 +5,7 @@ use super::store::check_size;
 use super::target;
 use crate::error::{Error, Result};
 use crate::pg::bounded_jsonb::BoundedJsonb;
+use crate::pg::given_jsonb::is_number_too_large;
 use crate::pg::stored_size::StoredSize;
 use crate::pg::{elevation, random, server};
 use crate::storage::{Id, document, id, uuid};
@@ -191,9 +192,13 @@ fn content_hash(row: &Row<'_>) -> Result<[u8; 32]> {
 fn check_metadata(row: &Row<'_>) -> Result<()> {
     match get::<BoundedJsonb>(row, "metadata")? {
         None => Err(Error::null("metadata")),
-        Some(BoundedJsonb(Some(value))) if is_too_deep(&value) => Err(too_deep()),
-        Some(BoundedJsonb(None)) => Err(too_deep()),
-        Some(BoundedJsonb(Some(value))) if value.is_object() => Ok(()),
+        Some(BoundedJsonb(Ok(value))) if is_too_deep(&value) => Err(too_deep()),
+        Some(BoundedJsonb(Err(error))) if is_number_too_large(&error) => {
+            Err(Error::invalid("a number in metadata is beyond double precision")
+                .hint("Give numbers from -1.7e308 to 1.7e308."))
+        }
+        Some(BoundedJsonb(Err(_))) => Err(too_deep()),
+        Some(BoundedJsonb(Ok(value))) if value.is_object() => Ok(()),
         Some(_) => {
             Err(Error::invalid("metadata must be a JSON object").hint("For example {\"lang\": \"en\"}."))
         }
@@ -202,6 +207,7 @@ fn check_metadata(row: &Row<'_>) -> Result<()> {
 
 fn too_deep() -> Error {
     Error::limit(format!("metadata is nested more than {MOST_LEVELS} levels deep"))
+        .hint("Give a flatter object.")
 }
 
 fn get<'r, T>(row: &'r Row<'_>, column: &str) -> Result<Option<T>>

@@ -1,13 +1,13 @@
-//! A jsonb that may be nested more deeply than can be taken apart: that is an answer, and no bug.
+//! A jsonb that may be nested more deeply, or have larger numbers, than can be taken apart: that is an answer, and no bug.
 
 use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::prelude::*;
 use pgrx::{direct_function_call, pg_sys};
 use serde_json::Value;
 
-/// The value; `None` if it is nested too deeply (more than 127 levels).
-#[derive(Debug, Clone)]
-pub(crate) struct BoundedJsonb(pub(crate) Option<Value>);
+/// The value, or why there is none: it is nested more than 127 levels deep, or a number in it is beyond a double.
+#[derive(Debug)]
+pub(crate) struct BoundedJsonb(pub(crate) serde_json::Result<Value>);
 
 impl FromDatum for BoundedJsonb {
     unsafe fn from_polymorphic_datum(
@@ -20,7 +20,7 @@ impl FromDatum for BoundedJsonb {
         }
         // SAFETY: the caller hands over a jsonb.
         let text = unsafe { text_of(datum) }?;
-        Some(Self(serde_json::from_str(&text).ok()))
+        Some(Self(serde_json::from_str(&text)))
     }
 }
 
@@ -59,6 +59,6 @@ unsafe impl UnboxDatum for BoundedJsonb {
     {
         // SAFETY: a jsonb that is not null.
         unsafe { Self::from_polymorphic_datum(datum.sans_lifetime(), false, pg_sys::JSONBOID) }
-            .unwrap_or(Self(None))
+            .unwrap_or(Self(Ok(Value::Null)))
     }
 }

@@ -35,12 +35,15 @@ impl FromDatum for GivenJsonb {
     }
 }
 
+/// Whether a jsonb cannot be taken apart for a number in it: the only thing but its depth that the server's notion of JSON
+/// has more of.
+pub(crate) fn is_number_too_large(error: &serde_json::Error) -> bool {
+    error.classify() == Category::Syntax && error.to_string().starts_with("number out of range")
+}
+
 /// What is wrong with the text of a jsonb, which is sound JSON.
 fn refusal(error: &serde_json::Error) -> Error {
-    // Numbers are the only other thing that the server's notion of JSON has more of.
-    let is_number =
-        error.classify() == Category::Syntax && error.to_string().starts_with("number out of range");
-    if is_number {
+    if is_number_too_large(error) {
         Error::invalid("a number in the jsonb is beyond double precision")
             .hint("Give numbers from -1.7e308 to 1.7e308.")
     } else {

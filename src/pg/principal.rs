@@ -191,7 +191,7 @@ pub(crate) fn is_current(principal: &str, role: pg_sys::Oid) -> bool {
     role_of(principal) == Some(role)
 }
 
-fn current_user() -> pg_sys::Oid {
+pub(crate) fn current_user() -> pg_sys::Oid {
     // SAFETY: reads a variable of the backend.
     unsafe { pg_sys::GetUserId() }
 }

@@ -90,11 +90,13 @@ impl Task {
 
     /// Searches for every query.
     pub(crate) fn run(&self, way: &Way) -> Result<Outcome> {
-        let scope = Scope::resolve(way.collection.as_deref())?;
+        let scope = Scope::to_read(way.collection.as_deref())?;
         let mut fallbacks = BTreeMap::new();
         let mut queries = Vec::with_capacity(self.queries.len());
         for query in &self.queries {
-            let (names, time) = self.ranked(&scope, way, &query.text, &mut fallbacks)?;
+            let (names, time) = self
+                .ranked(&scope, way, &query.text, &mut fallbacks)
+                .map_err(|error| of_query(error, &query.id))?;
             let empty = HashMap::new();
             let grades = self.judgements.get(&query.id).unwrap_or(&empty);
             let ranked: Vec<i32> = names.iter().map(|name| grades.get(name).copied().unwrap_or(0)).collect();
@@ -174,6 +176,16 @@ impl Task {
         let mut seen = HashSet::new();
         hits.into_iter().map(name).filter(|name| seen.insert(name.clone())).collect()
     }
+}
+
+/// An error that says which of the queries it is about, by its id: the text is nobody else's to read.
+fn of_query(error: Error, id: &str) -> Error {
+    let query = format!("It is about query \"{}\".", excerpt(id));
+    let detail = match &error.detail {
+        Some(detail) => format!("{query} {detail}"),
+        None => query,
+    };
+    error.detail(detail)
 }
 
 fn count(stages: &Stages, fallbacks: &mut BTreeMap<String, usize>) {

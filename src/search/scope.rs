@@ -1,6 +1,6 @@
 //! Where a search looks: the domains behind a collection's name, or all that are the caller's.
 
-use crate::attach::Named;
+use crate::attach::{Named, SeenRows};
 use crate::collection::name::{DEFAULT_COLLECTION, choose, missing_among, split_name};
 use crate::config;
 use crate::error::Result;
@@ -14,6 +14,8 @@ use std::collections::{HashMap, HashSet};
 pub(crate) struct Scope {
     domains: Vec<VisibleDomain>,
     may_hide_rows: bool,
+    /// While this lives, the rows that the caller sees of attached tables are known.
+    seen: Option<SeenRows>,
     /// While this lives, the caller has named the domains.
     _named: Option<Named>,
 }
@@ -30,7 +32,7 @@ impl Scope {
             // That somebody says of their rows that they are the caller's is no reason to run their policies.
             let is_own = |d: &VisibleDomain| d.is_own || d.is_own_domain && !is_attached(d.id);
             domains.retain(|d| everything || is_own(d) || d.is_accepted);
-            return Ok(Self { domains, may_hide_rows: may_hide_rows(), _named: None });
+            return Ok(Self { domains, may_hide_rows: may_hide_rows(), seen: None, _named: None });
         };
         let (owner, bare) = split_name(name)?;
         let mut domains = rights::visible_domains(everything, Some(bare))?;
@@ -49,10 +51,22 @@ impl Scope {
         Ok(Self::of(domains))
     }
 
+    /// As [`Self::resolve`], for whoever is about to look at what stands in the rows: those that the caller sees are found
+    /// out first, whatever is looked for.
+    pub(crate) fn to_read(name: Option<&str>) -> Result<Self> {
+        let mut scope = Self::resolve(name)?;
+        let mut attached = scope.ids();
+        attached.retain(|id| is_attached(*id));
+        if !attached.is_empty() {
+            scope.seen = Some(SeenRows::enter(&attached)?);
+        }
+        Ok(scope)
+    }
+
     /// Domains of a collection that was named.
     fn of(domains: Vec<VisibleDomain>) -> Self {
         let named = Named::enter(domains.iter().map(|d| d.id).filter(|id| is_attached(*id)).collect());
-        Self { domains, may_hide_rows: may_hide_rows(), _named: Some(named) }
+        Self { domains, may_hide_rows: may_hide_rows(), seen: None, _named: Some(named) }
     }
 
     /// Attached collections among those of the domains: the caller's own, or those of others.

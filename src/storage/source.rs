@@ -347,7 +347,7 @@ impl SourceTable {
         };
         let _ = write!(sql, " FROM {} ORDER BY h.n", self.matched(&[]));
         let some = |text: Option<String>| text.filter(|t| !t.trim().is_empty());
-        let json = |values: Vec<Option<BoundedJsonb>>| values.into_iter().map(|v| v?.0).collect();
+        let json = |values: Vec<Option<BoundedJsonb>>| values.into_iter().map(|v| v?.0.ok()).collect();
         self.with_plain_text(|| {
             spi::read_latest(&sql, self.key_args(keys), |row| {
                 Ok(RowContent {

@@ -189,7 +189,8 @@ fn what_cannot_be_measured_is_refused_with_the_reason() {
          CREATE TEMP TABLE big AS SELECT 1 AS query_id, 'x' AS document, 5000000000 AS relevance;
          CREATE TEMP VIEW many AS SELECT i AS id, 'ferry'::text AS query FROM generate_series(1, 10001) i;
          CREATE TEMP VIEW large AS SELECT 1 AS query_id, i || repeat('x', 1000000) AS document, 1 AS relevance FROM generate_series(1, 140) i;
-         CREATE TEMP VIEW long AS SELECT i AS id, repeat('x', 1000000) AS query FROM generate_series(1, 140) i",
+         CREATE TEMP VIEW long AS SELECT i AS id, repeat('x', 1000000) AS query FROM generate_series(1, 140) i;
+         CREATE TEMP VIEW wordy AS SELECT 1 AS id, repeat('ferry ', 600) AS query",
     );
     let mut refused = |code: &str, queries: &str, judgements: &str, what: &str| {
         let failure =
@@ -213,6 +214,7 @@ fn what_cannot_be_measured_is_refused_with_the_reason() {
     refused("54000", "many", "judged", "10000");
     refused("54000", "asked", "large", "134217728 bytes");
     refused("54000", "long", "judged", "134217728 bytes");
+    refused("54000", "wordy", "judged", "about query \"1\"");
     for (code, arguments) in [
         ("22004", "NULL, NULL, 'judged'"),
         ("22004", "NULL, 'asked', NULL"),

@@ -216,3 +216,59 @@ fn what_one_role_may_see_is_not_remembered_for_the_next() {
         "BEGIN; DO $$ BEGIN ASSERT sees({row}); DELETE FROM notes; ASSERT NOT sees({row}); END $$; ROLLBACK"
     ));
 }
+
+/// What a search looks up by name may stand in a hidden row alone: that it was tried shows in no counter of the table.
+#[test]
+fn counters_do_not_tell_what_stands_in_a_hidden_row() {
+    let database = Database::new("counters");
+    let (mut owner, mut reader, ann) = owner_and_reader(&database);
+    owner.run(
+        "ALTER TABLE notes ADD tag text; ALTER TABLE notes ADD uri text UNIQUE;
+         INSERT INTO notes VALUES
+             (3, 'none', 'The Quark Zone Xylophone (QZX) of the rope bridge depends on log_qzx. See other.md.', 'qzx', 'qzx.md');
+         INSERT INTO notes SELECT n, 'all', 'Rope number ' || n || ' needs log_rope, see [qzx](qzx.md).' FROM generate_series(10, 50) n;
+         ALTER TABLE notes ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON notes USING (reader = 'all');
+         GRANT SELECT ON notes TO public;
+         SELECT rag_detach('notes');
+         SELECT rag_attach('notes', content => ARRAY['body'], uri => 'uri', metadata => ARRAY['tag'])",
+    );
+    settle(&mut owner, "notes");
+    let hidden = "SELECT count(*) FROM rag.mined_acronym WHERE short_form = 'QZX'";
+    assert_eq!(owner.count(hidden), 1);
+    assert_ne!(owner.count("SELECT count(*) FROM rag.entity_mention WHERE key = 'log_qzx'"), 0);
+
+    let of = format!("collection => 'role:{ann}/notes'");
+    let statements = [
+        format!("SELECT * FROM rag_search('% rope', mode => 'keyword', {of})"),
+        format!("SELECT * FROM rag_search('% rope', mode => 'vector', {of})"),
+        format!(
+            "SELECT * FROM rag_search('how does log_% relate to log_rope', {of},
+                 options => '{{\"graph\": \"on\", \"hops\": 2, \"spelling\": \"on\"}}')"
+        ),
+        format!("SELECT * FROM rag_search('rope', {of}, filter => '{{\"tag\": \"%\"}}')"),
+        format!("SELECT * FROM rag_related('log_%', {of})"),
+        format!("SELECT * FROM rag_related('%.md', {of})"),
+        format!("SELECT * FROM rag_explain('% rope', {of})"),
+    ];
+    for statement in statements {
+        let mut seen = |guess: &str| {
+            let statement = statement.replace('%', guess);
+            // Counters of earlier transactions are handed over.
+            reader.run("SELECT pg_stat_force_next_flush()");
+            reader.run("BEGIN");
+            reader.rows(&statement);
+            let counted = reader.rows(
+                "SELECT s.relid::regclass, s.seq_scan, s.seq_tup_read, s.idx_scan, s.idx_tup_fetch,
+                        (SELECT string_agg(l.mode, ' ' ORDER BY l.mode) FROM pg_locks l WHERE l.relation = s.relid AND l.pid = pg_backend_pid())
+                 FROM pg_stat_xact_all_tables s WHERE s.schemaname IN ('public', 'rag') ORDER BY s.relid",
+            );
+            reader.run("COMMIT");
+            counted
+        };
+        // The first call reads catalogs that later ones have in memory.
+        seen("qzx");
+        let hit = seen("qzx");
+        assert!(hit.iter().flatten().flatten().any(|cell| cell == "notes"), "{statement}");
+        assert_eq!(hit, seen("qzy"), "{statement}");
+    }
+}

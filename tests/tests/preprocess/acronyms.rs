@@ -114,7 +114,9 @@ fn only_the_owner_gives_acronyms_and_forms_are_checked() {
     for (short, long) in
         [("", "x y"), ("A B", "x y"), ("AAAAAAAAAAA", "x y"), ("AB", " - "), ("AB", "ab"), ("A\u{7}", "x y")]
     {
-        owner.refuses("22023", &format!("SELECT rag_set_acronym('default', '{short}', '{long}')"));
+        let refused =
+            owner.refuses("22023", &format!("SELECT rag_set_acronym('default', '{short}', '{long}')"));
+        assert_ne!(refused.hint, "", "{refused}");
     }
     owner.refuses("22004", "SELECT rag_set_acronym('default', NULL, 'x')");
     owner.run("DELETE FROM rag.collection WHERE name = 'default'");

@@ -142,6 +142,9 @@ fn fusion_can_be_chosen_and_weighted() {
         "54000",
         "SELECT * FROM rag_search('x', options => (repeat('[', 200) || repeat(']', 200))::jsonb)",
     );
+    let beyond =
+        ann.refuses("22023", "INSERT INTO rag.document (content, metadata) VALUES ('x', '{\"n\": 1e400}')");
+    assert!(beyond.message.contains("beyond double precision"), "{beyond}");
     let all = ann.column("SELECT score FROM rag_search('hot water', k => 8)");
     let some =
         ann.column(r#"SELECT score FROM rag_search('hot water', k => 8, options => '{"min_score": 0.5}')"#);
