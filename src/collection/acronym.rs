@@ -24,7 +24,7 @@ pub(crate) fn set(collection: &str, short: &str, long: &str) -> Result<()> {
     }
     let visible = candidates(collection)?;
     let chosen = own_collection(&visible, collection)?;
-    let acronym = Acronym { short: short.to_owned(), long: long.to_owned() };
+    let acronym = Acronym { short: short.to_owned(), long: long.to_owned(), is_given: true };
     if elevated(|| acronym::set(chosen.id, &acronym, MOST))? {
         Ok(())
     } else {

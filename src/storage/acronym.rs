@@ -93,7 +93,7 @@ pub(crate) fn mined(domains: &[Id], lookup: &Lookup) -> Lookup {
 /// documents define.
 pub(crate) fn look_up(collections: &[Id], domains: &[Id], lookup: &Lookup) -> Result<Vec<Acronym>> {
     spi::read_snapshot(
-        "SELECT f.short_form, min(f.long_form)
+        "SELECT f.short_form, min(f.long_form), bool_or(f.document_id IS NULL)
          FROM (
              SELECT a.short_form, a.long_form, a.long_key, NULL::uuid AS document_id FROM rag.acronym a
              WHERE a.collection_id = ANY ($1) AND a.short_key = ANY ($3)
@@ -118,6 +118,6 @@ pub(crate) fn look_up(collections: &[Id], domains: &[Id], lookup: &Lookup) -> Re
             lookup.long_keys.iter().cloned().collect::<Vec<_>>().into(),
             MAX_DOCUMENTS.into(),
         ],
-        |row| Ok(Acronym { short: row.require(1)?, long: row.require(2)? }),
+        |row| Ok(Acronym { short: row.require(1)?, long: row.require(2)?, is_given: row.require(3)? }),
     )
 }

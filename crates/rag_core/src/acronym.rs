@@ -23,6 +23,8 @@ pub struct Acronym {
     pub short: String,
     /// Such as `service level agreement`.
     pub long: String,
+    /// Whether somebody has said so, and not only documents define it.
+    pub is_given: bool,
 }
 
 /// By which a short form is looked up: in capitals.

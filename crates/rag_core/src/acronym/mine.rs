@@ -103,7 +103,11 @@ fn pair(short: &str, candidate: &str) -> Option<Acronym> {
     let is_text = |c: char| c.is_alphanumeric() || c == ' ' || "-–'’&.,".contains(c);
     let says_more = chars > short.chars().count() && chars <= MAX_LONG_CHARS && long.chars().all(is_text);
     let repeats = long.split(' ').any(|word| short_key(singular(word)) == short_key(short));
-    (says_more && !repeats).then(|| Acronym { short: short.to_owned(), long: long.to_owned() })
+    (says_more && !repeats).then(|| Acronym {
+        short: short.to_owned(),
+        long: long.to_owned(),
+        is_given: false,
+    })
 }
 
 /// The shortest end of a text, from the start of a word, in which the letters of a short form follow each other.
