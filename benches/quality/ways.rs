@@ -41,7 +41,8 @@ pub(crate) fn measure(searched: &mut Searched<'_>, all: bool, direct: Option<Out
         title: searched.set.title,
         is_partial: searched.set.corpus.is_partial,
         ways: ways.iter().map(|(_, mode, options)| searched.outcome(mode, options)).collect(),
-        direct: direct.map(|outcome| (searched.outcome("vector", "{}"), outcome)),
+        // The model alone knows of no near-duplicates.
+        direct: direct.map(|alone| (searched.outcome("vector", r#"{"near_duplicates": "keep"}"#), alone)),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::weight::{Norms, Weight};
 use crate::{Error, Query, Segment};
 
 /// What a term counts that was added to a query, against one that was typed.
-const ADDED: f32 = 0.05;
+const ADDED: f32 = 0.02;
 
 /// Everything that a search knows before it reads postings.
 pub(crate) struct Plan<'a> {

@@ -134,7 +134,7 @@ impl Query {
         found
     }
 
-    /// The query with more words that an entry may have instead of its own. They count a twentieth: they find what has none of
+    /// The query with more words that an entry may have instead of its own. They count a fiftieth: they find what has none of
     /// the query's own, and hardly change the order of what has some.
     #[must_use]
     pub fn with_more(mut self, words: &str) -> Query {

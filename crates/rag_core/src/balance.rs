@@ -15,6 +15,9 @@ const HEAD: usize = 10;
 /// Share of the keyword retriever where nothing speaks for either, measured: see docs/measured.md.
 const EVEN: f32 = 0.5;
 
+/// How much the share follows the peaks of lists without a common hit.
+const LED: f32 = 0.75;
+
 /// Share of hits that both heads have from which on the lists agree.
 const AGREED: f32 = 0.5;
 
@@ -44,7 +47,7 @@ pub struct Balance {
 
 /// Weighs two lists, both best first, within bounds of the keyword retriever's share.
 ///
-/// The share is `0.5 + d · (p − q) / (p + q)`, where `p` and `q` are the peaks of the lists, and `d` falls from 1 for
+/// The share is `0.5 + d · (p − q) / (p + q)`, where `p` and `q` are the peaks of the lists, and `d` falls from 0.75 for
 /// lists without a common hit among their first ten to 0 where half of these are common. Where the vector retriever's cosines
 /// are too much alike, the share rises from there towards 0.9, beyond the bounds: the more, the fewer hits are common.
 pub fn balance(keyword: &[Ranked], vector: &[Ranked], bounds: RangeInclusive<f32>) -> Balance {
@@ -56,7 +59,7 @@ pub fn balance(keyword: &[Ranked], vector: &[Ranked], bounds: RangeInclusive<f32
     let sum = keyword_peak + vector_peak;
     let lead = if sum > 0.0 { (keyword_peak - vector_peak) / sum } else { 0.0 };
     let disagreement = 1.0 - (agreement / AGREED).min(1.0);
-    let believed = (EVEN + disagreement * lead).clamp(*bounds.start(), *bounds.end());
+    let believed = (EVEN + LED * disagreement * lead).clamp(*bounds.start(), *bounds.end());
     let vector_contrast = contrast(vector);
     let (least, most) = (*CONTRAST.start(), *CONTRAST.end());
     let doubt = 1.0 - ((vector_contrast - least) / (most - least)).clamp(0.0, 1.0);
