@@ -104,7 +104,7 @@ fn reward_pairs(texts: &[(&str, &str)], query: &[String], average: f64, scores: 
             let (title, body) = texts[id as usize];
             let length = 3 * title.split_whitespace().count() + body.split_whitespace().count();
             let norm = 1.6 * (0.25 + 0.75 * length as f64 / average);
-            *scores.entry(id).or_default() += 0.3 * rarity * 2.6 * count / (count + norm);
+            *scores.entry(id).or_default() += 0.5 * rarity * 2.6 * count / (count + norm);
         }
     }
 }
