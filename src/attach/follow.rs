@@ -8,8 +8,7 @@ use super::origin;
 use crate::config;
 use crate::document::target;
 use crate::error::Result;
-use crate::pg::bounded_jsonb::BoundedJsonb;
-use crate::pg::given_jsonb::is_number_too_large;
+use crate::pg::bounded_jsonb::{BoundedJsonb, Unreadable};
 use crate::pg::{Oid, elevation, interrupts, principal, random};
 use crate::storage::attached_row::{self, KnownRow, NewRow, Refusal};
 use crate::storage::attachment::{self, Attachment, Change, Pass, Progress};
@@ -366,11 +365,11 @@ impl Follower {
                 Some(BoundedJsonb(Ok(value))) if levels_exceed(&value, MOST_LEVELS - 1) => {
                     refusal = Some(too_deep(&column.name));
                 }
-                Some(BoundedJsonb(Err(error))) if is_number_too_large(&error) => {
+                Some(BoundedJsonb(Err(Unreadable::NumberTooLarge))) => {
                     refusal =
                         Some(format!("a number in column \"{}\" is beyond double precision", column.name));
                 }
-                Some(BoundedJsonb(Err(_))) => refusal = Some(too_deep(&column.name)),
+                Some(BoundedJsonb(Err(Unreadable::TooDeep))) => refusal = Some(too_deep(&column.name)),
                 Some(BoundedJsonb(Ok(value))) => {
                     metadata.insert(column.name.clone(), value);
                 }

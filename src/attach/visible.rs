@@ -109,6 +109,7 @@ impl Drop for SeenRows {
     }
 }
 
+/// What a call in progress has found out for the same caller.
 fn seen_rows(domain: Id) -> Result<Option<Rc<HashSet<Id>>>> {
     if SEEN.with_borrow(|stack| stack.iter().all(|seen| !seen.documents.contains_key(&domain))) {
         return Ok(None);
@@ -243,27 +244,21 @@ struct Guard {
     source: Option<SourceTable>,
     probes: usize,
     documents: HashMap<Id, bool>,
-    /// All documents that they see, once it was worth while to ask.
+    /// All documents that they see, once somebody has asked for all.
     all: Option<Rc<HashSet<Id>>>,
 }
 
 impl Guard {
     fn of(domain: Id) -> Result<Self> {
-        let new = |access, by_version, source, all| Self {
-            domain,
-            access,
-            by_version,
-            source,
-            probes: 0,
-            documents: HashMap::new(),
-            all,
+        let (access, by_version, source, all) = match seen_rows(domain)? {
+            Some(seen) => (Access::ByRow, false, None, Some(seen)),
+            None => {
+                let (access, rights, source) = elevation::with_safe_search_path(|| Self::decide(domain))?;
+                // The version says nothing where columns are as they were elsewhere.
+                (access, rights.on_whole_table && source.is_some(), source, None)
+            }
         };
-        if let Some(seen) = seen_rows(domain)? {
-            return Ok(new(Access::ByRow, false, None, Some(seen)));
-        }
-        let (access, rights, source) = elevation::with_safe_search_path(|| Self::decide(domain))?;
-        // The version says nothing where columns are as they were elsewhere.
-        Ok(new(access, rights.on_whole_table && source.is_some(), source, None))
+        Ok(Self { domain, access, by_version, source, probes: 0, documents: HashMap::new(), all })
     }
 
     fn decide(domain: Id) -> Result<(Access, Rights, Option<SourceTable>)> {

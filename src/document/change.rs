@@ -4,8 +4,7 @@
 use super::store::check_size;
 use super::target;
 use crate::error::{Error, Result};
-use crate::pg::bounded_jsonb::BoundedJsonb;
-use crate::pg::given_jsonb::is_number_too_large;
+use crate::pg::bounded_jsonb::{BoundedJsonb, Unreadable};
 use crate::pg::stored_size::StoredSize;
 use crate::pg::{elevation, random, server};
 use crate::storage::{Id, document, id, uuid};
@@ -193,11 +192,11 @@ fn check_metadata(row: &Row<'_>) -> Result<()> {
     match get::<BoundedJsonb>(row, "metadata")? {
         None => Err(Error::null("metadata")),
         Some(BoundedJsonb(Ok(value))) if is_too_deep(&value) => Err(too_deep()),
-        Some(BoundedJsonb(Err(error))) if is_number_too_large(&error) => {
+        Some(BoundedJsonb(Err(Unreadable::NumberTooLarge))) => {
             Err(Error::invalid("a number in metadata is beyond double precision")
-                .hint("Give numbers from -1.7e308 to 1.7e308."))
+                .hint(Unreadable::NUMBERS_HINT))
         }
-        Some(BoundedJsonb(Err(_))) => Err(too_deep()),
+        Some(BoundedJsonb(Err(Unreadable::TooDeep))) => Err(too_deep()),
         Some(BoundedJsonb(Ok(value))) if value.is_object() => Ok(()),
         Some(_) => {
             Err(Error::invalid("metadata must be a JSON object").hint("For example {\"lang\": \"en\"}."))

@@ -4,10 +4,25 @@ use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::prelude::*;
 use pgrx::{direct_function_call, pg_sys};
 use serde_json::Value;
+use serde_json::error::Category;
 
-/// The value, or why there is none: it is nested more than 127 levels deep, or a number in it is beyond a double.
-#[derive(Debug)]
-pub(crate) struct BoundedJsonb(pub(crate) serde_json::Result<Value>);
+/// Why a jsonb cannot be taken apart: the server's notion of JSON has more of these two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    /// It is nested more than 127 levels deep.
+    TooDeep,
+    /// A number in it is beyond a double.
+    NumberTooLarge,
+}
+
+impl Unreadable {
+    /// What numbers there may be.
+    pub(crate) const NUMBERS_HINT: &str = "Give numbers from -1.7e308 to 1.7e308.";
+}
+
+/// The value, or why there is none.
+#[derive(Debug, Clone)]
+pub(crate) struct BoundedJsonb(pub(crate) Result<Value, Unreadable>);
 
 impl FromDatum for BoundedJsonb {
     unsafe fn from_polymorphic_datum(
@@ -20,7 +35,11 @@ impl FromDatum for BoundedJsonb {
         }
         // SAFETY: the caller hands over a jsonb.
         let text = unsafe { text_of(datum) }?;
-        Some(Self(serde_json::from_str(&text)))
+        Some(Self(serde_json::from_str(&text).map_err(|error| {
+            let is_number =
+                error.classify() == Category::Syntax && error.to_string().starts_with("number out of range");
+            if is_number { Unreadable::NumberTooLarge } else { Unreadable::TooDeep }
+        })))
     }
 }
 
@@ -29,7 +48,7 @@ impl FromDatum for BoundedJsonb {
 /// # Safety
 ///
 /// The datum is a jsonb that is not null.
-pub(super) unsafe fn text_of(datum: pg_sys::Datum) -> Option<String> {
+unsafe fn text_of(datum: pg_sys::Datum) -> Option<String> {
     // SAFETY: a jsonb goes in. Its text is a string of our own, which ends with NUL.
     unsafe {
         let out = direct_function_call::<&std::ffi::CStr>(pg_sys::jsonb_out, &[Some(datum)])?;

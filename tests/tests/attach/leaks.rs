@@ -1,6 +1,6 @@
 //! What nobody learns of rows that are hidden from them: not their keys, their number, or their values.
 
-use super::rights::owner_and_reader;
+use super::rights::{FOR_ALL, owner_and_reader};
 use super::{indexed, settle};
 use rag_tests::{Database, Session, wait_until};
 use std::time::Duration;
@@ -26,10 +26,7 @@ fn named(session: &mut Session, ann: &str, collection: &str) -> Vec<String> {
 fn progress_and_errors_are_shown_to_the_collections_owner_alone() {
     let database = Database::new("progress");
     let (mut owner, mut reader, ann) = owner_and_reader(&database);
-    owner.run(
-        "ALTER TABLE notes ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON notes USING (reader = 'all');
-         GRANT SELECT ON notes TO public",
-    );
+    owner.run(FOR_ALL);
     settle(&mut owner, "notes");
     reader.run(&format!("SELECT rag_accept('role:{ann}', 'notes')"));
     for relation in ["attachment", "attachment_status"] {
@@ -227,11 +224,10 @@ fn counters_do_not_tell_what_stands_in_a_hidden_row() {
          INSERT INTO notes VALUES
              (3, 'none', 'The Quark Zone Xylophone (QZX) of the rope bridge depends on log_qzx. See other.md.', 'qzx', 'qzx.md');
          INSERT INTO notes SELECT n, 'all', 'Rope number ' || n || ' needs log_rope, see [qzx](qzx.md).' FROM generate_series(10, 50) n;
-         ALTER TABLE notes ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON notes USING (reader = 'all');
-         GRANT SELECT ON notes TO public;
          SELECT rag_detach('notes');
          SELECT rag_attach('notes', content => ARRAY['body'], uri => 'uri', metadata => ARRAY['tag'])",
     );
+    owner.run(FOR_ALL);
     settle(&mut owner, "notes");
     let hidden = "SELECT count(*) FROM rag.mined_acronym WHERE short_form = 'QZX'";
     assert_eq!(owner.count(hidden), 1);

@@ -4,6 +4,11 @@ use super::{indexed, settle};
 use rag_tests::{Database, Session, wait_until};
 use std::time::Duration;
 
+/// Lets everybody see the rows of `notes` that are for all.
+pub(super) const FOR_ALL: &str =
+    "ALTER TABLE notes ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON notes USING (reader = 'all');
+     GRANT SELECT ON notes TO public";
+
 /// A table of ann's, and bob who may use rag_ext.
 pub(super) fn owner_and_reader(database: &Database<'_>) -> (Session, Session, String) {
     let [ann, bob] = ["ann", "bob"].map(|name| database.role(name));
@@ -82,10 +87,9 @@ fn hidden_rows_leave_no_trace_in_scores_or_counts() {
     let database = Database::new("traces");
     let (mut owner, mut reader, ann) = owner_and_reader(&database);
     owner.run(
-        "INSERT INTO notes VALUES (3, 'all', 'A rope is twisted of hemp.'), (4, 'all', 'Ferries need rope, and a bridge.');
-         ALTER TABLE notes ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON notes USING (reader = 'all');
-         GRANT SELECT ON notes TO public",
+        "INSERT INTO notes VALUES (3, 'all', 'A rope is twisted of hemp.'), (4, 'all', 'Ferries need rope, and a bridge.')",
     );
+    owner.run(FOR_ALL);
     settle(&mut owner, "notes");
     let search = |mode: &str| {
         format!(

@@ -282,6 +282,7 @@ fn chunk_size_and_overlap_of_a_collection_are_kept() {
         let failure = ann.refuses("22023", &format!("SELECT rag_create_collection({})", literal(name)));
         assert!(failure.message.chars().count() < 200, "{failure}");
     }
-    ann.refuses("22023", "SELECT rag_create_collection('x', language => 'klingon')");
+    let unknown = ann.refuses("22023", "SELECT rag_create_collection('x', language => 'klingon')");
+    assert!(unknown.hint.contains("simple takes words of any language"), "{unknown}");
     ann.refuses("42704", "SELECT rag_create_collection('x', model => 'no-such-model')");
 }
