@@ -8,7 +8,7 @@
 #   bench.sh chunking            the methods of chunking beside each other
 #   bench.sh parse [-v] [NAME…]  F1 of words, headings and cells per format; fails below the goals
 #   bench.sh pages [FILE.pdf…]   whether chunks of PDFs name the pages that their words stand on
-#   bench.sh cost [PART…]        ratios; PART: keyword vector ingest embed memory domains merge attach steady pdf
+#   bench.sh cost [PART…]        ratios; PART: keyword vector ingest embed memory domains merge attach policies steady pdf
 #   bench.sh against COMMIT      searches, answers and ingestion beside those of that commit, which it builds in RAG_HOME;
 #                                RAG_BENCH_OPTIONS={…}: options of this version's searches
 #   bench.sh crates [FILTER]     criterion on the pure crates

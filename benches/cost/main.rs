@@ -2,7 +2,7 @@
 //! is made of. Prints one table with targets; asserts no time, for a shared machine says nothing absolute.
 //!
 //! `cargo bench --bench cost -- keyword domains` measures these alone: keyword, vector, ingest, embed, memory, domains,
-//! merge, attach, steady, pdf, plain.
+//! merge, attach, policies, steady, pdf, plain.
 //! `RAG_BENCH_PROFILE=1` shows where the time of a keyword search goes.
 //! The texts are SciFact's where `RAG_EVAL_DATA` names it; else they are made of words with Zipf-like frequencies.
 
@@ -18,6 +18,7 @@ mod memory;
 mod merge;
 mod pdf;
 mod plain;
+mod policies;
 mod profile;
 mod report;
 mod steady;
@@ -76,6 +77,9 @@ fn main() {
     }
     if wants("attach") {
         attach::measure(&mut report, &cluster);
+    }
+    if wants("policies") {
+        policies::measure(&mut report, &cluster);
     }
     if wants("steady") {
         steady::measure(&mut report, &cluster);
