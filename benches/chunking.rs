@@ -138,7 +138,7 @@ fn measure(
              '{{"chunking": {{"method": "{method}", "unit": "tokens", "size": {size}, "overlap": 0}}}}')"#
     ));
     let mut kept = KeptVectors::open(&format!("chunking-{method}-{size}.vectors"), &model_digest());
-    library.ingest_with(articles, &mut kept);
+    library.ingest_with(&mut kept, || library.ingest(articles));
     let chunks = session.count("SELECT count(*) FROM rag.chunk");
     let tokens = session.count("SELECT sum(tokens) FROM rag.chunk");
     let client = session.client();

@@ -29,6 +29,10 @@ bench() {
     RAG_BENCH_PDFS=$("$ROOT/scripts/fetch-pdfs.sh")
     export RAG_BENCH_PDFS
   fi
+  if [ "$name" = answers ]; then
+    RAG_BENCH_MANUAL=$("$ROOT/scripts/fetch-manual.sh")
+    export RAG_BENCH_MANUAL
+  fi
   "$ROOT/scripts/cargo.sh" bench --package rag_benches --bench "$name" -- "$@"
 }
 

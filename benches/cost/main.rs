@@ -53,7 +53,7 @@ fn main() {
         let library = Library::new(&cluster, "library");
         let log = merge::watch(&library);
         eprintln!("ingesting {} documents", documents.len());
-        library.ingest_with(documents, &mut kept);
+        library.ingest_with(&mut kept, || library.ingest(documents));
         if wants("merge") {
             merge::measure(&mut report, &library, &log);
         }

@@ -94,7 +94,7 @@ impl<'a> Searched<'a> {
             .iter()
             .map(|document| Document { id: format!("{SCHEME}{}", document.id), ..document.clone() })
             .collect();
-        let ingested = library.ingest_with(&documents, &mut kept);
+        let ingested = library.ingest_with(&mut kept, || library.ingest(&documents));
         println!(
             "{}: {} documents, {} questions, {} chunks ingested in {:.1} s, of which {} were embedded anew",
             set.title,

@@ -60,9 +60,9 @@ impl<'a> Library<'a> {
         &self.role
     }
 
-    /// Ingests documents with plain INSERT statements, using kept vectors, and keeps the new ones.
-    pub fn ingest_with(&self, documents: &[Document], kept: &mut KeptVectors) -> Ingested {
-        let ingested = self.ingest_beside(kept.iter(), || self.ingest(documents));
+    /// Ingests using kept vectors, and keeps the new ones.
+    pub fn ingest_with(&self, kept: &mut KeptVectors, ingest: impl FnOnce() -> Ingested) -> Ingested {
+        let ingested = self.ingest_beside(kept.iter(), ingest);
         for row in self.admin().rows("SELECT encode(c.sha256, 'hex'), e.vector::text FROM rag.chunk c JOIN rag.embedding e ON e.chunk_id = c.id") {
             let [Some(hash), Some(vector)] = &row[..] else { panic!("a chunk without a vector") };
             let key = std::array::from_fn(|at| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap());

@@ -1,81 +1,139 @@
-//! Answers made of the best-supported sentences: no language model needed, nothing invented.
+//! Answers made of the best-supported statements: no language model needed, nothing invented.
 
-use super::{AnswerOptions, Citation, Method, supports};
+use super::{AnswerOptions, Citation, Method, join};
+use crate::config;
+use crate::engine;
 use crate::error::Result;
 use crate::search::SearchHit;
-use crate::search::diagnostics::Stages;
+use crate::search::diagnostics::{Stages, is_engine_trouble};
+use crate::search::rerank::{logits, sigmoid};
 use rag_core::answer::Passage;
-use rag_core::answer::extract::{self, SelectOptions};
+use rag_core::answer::answerable::{self, Signals};
+use rag_core::answer::extract::{self, Evidence, SelectOptions};
 
-/// A sentence of a hit, with how well it answers the question.
-#[derive(Debug, Clone)]
-pub(super) struct Evidence {
-    sentence: extract::Evidence,
+/// Statements that are scored at first. The others are, unless one of these has the score of an answer.
+const FIRST_ROUND: usize = 8;
+
+/// A logit, with what else speaks for the statement, of which a better one is not looked for.
+const ENOUGH: f32 = 5.0;
+
+/// Statements of the hits, with how well each answers the question.
+pub(super) struct Found {
+    statements: Vec<Evidence>,
+    /// What they are chosen by: logits with what else speaks for a statement, or shares of words.
+    scores: Vec<f32>,
     /// From 0 to 1, as the cross-encoder measured it or as words are shared.
-    pub(super) support: f64,
+    support: Vec<f64>,
+    pub(super) method: Method,
+    /// From 0 to 1: how likely it is that the hits answer the question.
+    pub(super) confidence: f64,
+    /// What that was told from, where the cross-encoder has weights for it.
+    pub(super) signals: Option<Signals>,
 }
 
-/// The sentences of the hits that are worth scoring, with their support and how it was found.
-pub(super) fn evidence(
+impl Found {
+    pub(super) fn is_empty(&self) -> bool {
+        self.statements.is_empty()
+    }
+}
+
+/// Scores the statements that are worth it.
+pub(super) fn find(
     question: &str,
     hits: &[SearchHit],
     options: &AnswerOptions,
     stages: &mut Stages,
-) -> Result<(Vec<Evidence>, Method)> {
+) -> Result<Found> {
     let passages: Vec<Passage<'_>> = hits.iter().map(passage_of).collect();
-    let sentences = extract::candidates(question, &passages, options.sentence_limit);
-    let pairs: Vec<(String, String)> = sentences
-        .iter()
-        .map(|s| {
-            let hit = &hits[s.source];
-            let text = match extract::defined_term(&hit.chunk.content, s.bytes.start) {
-                Some(term) => format!("{term}: {}", s.text),
-                None => s.text.clone(),
-            };
-            (context_of(hit), text)
-        })
-        .collect();
-    let (support, method) = supports(question, &pairs, stages)?;
-    let evidence = sentences.into_iter().zip(support);
-    Ok((evidence.map(|(sentence, support)| Evidence { sentence, support }).collect(), method))
+    let statements = extract::candidates(question, &passages, options.sentence_limit);
+    let watch = stages.start("support");
+    let offered = statements.len();
+    match measured(question, hits, statements.clone()) {
+        Ok(found) => {
+            stages.done_as(watch, offered, found.statements.len(), "cross-encoder");
+            Ok(found)
+        }
+        Err(error) if is_engine_trouble(&error) => {
+            stages.fell_back(watch, "shared words", &error);
+            Ok(shared(question, hits, statements))
+        }
+        Err(error) => Err(error),
+    }
 }
 
-/// The answer's text and its citations.
+/// By the cross-encoder, and by the weights that go with it.
+fn measured(question: &str, hits: &[SearchHit], mut statements: Vec<Evidence>) -> Result<Found> {
+    let mut measured: Vec<f64> = Vec::new();
+    let mut scores: Vec<f32> = Vec::new();
+    for round in [FIRST_ROUND, usize::MAX] {
+        let next = &statements[measured.len()..statements.len().min(round)];
+        let texts = next.iter().map(|s| join(&context_of(&hits[s.source]), &s.told())).collect();
+        let more = logits(None, question, texts)?;
+        scores.extend(next.iter().zip(&more).map(|(s, logit)| *logit as f32 + extract::prior(question, s)));
+        measured.extend(more);
+        if scores.iter().any(|score| *score >= ENOUGH) {
+            break;
+        }
+    }
+    statements.truncate(measured.len());
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
+    let (mut confidence, mut signals) = (0.0, None);
+    if let Some(&best) = order.first() {
+        confidence = sigmoid(measured[best]);
+        if let Some(weights) = engine::answer_weights(&config::rerank_model()) {
+            let Evidence { source, bytes, .. } = &statements[best];
+            let hit = &hits[*source];
+            let window = answerable::window(&hit.chunk.content, bytes.clone());
+            let window = logits(None, question, vec![join(&context_of(hit), window)])?[0];
+            let next = order.get(1).map_or(answerable::NOTHING, |next| measured[*next]);
+            let found = Signals { best: measured[best], window, next };
+            confidence = weights.probability(&found);
+            signals = Some(found);
+        }
+    }
+    let support = measured.into_iter().map(sigmoid).collect();
+    Ok(Found { statements, scores, support, method: Method::Extractive, confidence, signals })
+}
+
+/// By the words that they share with the question, which is no measure of support.
+fn shared(question: &str, hits: &[SearchHit], statements: Vec<Evidence>) -> Found {
+    let share = |s: &Evidence| extract::lexical_support(question, &context_of(&hits[s.source]), &s.told());
+    let scores: Vec<f32> = statements.iter().map(share).collect();
+    let support: Vec<f64> = scores.iter().map(|score| f64::from(*score)).collect();
+    let confidence = support.iter().copied().fold(0.0, f64::max);
+    Found { statements, scores, support, method: Method::Degraded, confidence, signals: None }
+}
+
+/// The answer's text and its citations: at most so many statements.
 pub(super) fn compose(
-    evidence: &[Evidence],
+    found: &Found,
     hits: &[SearchHit],
-    method: Method,
     max_sentences: usize,
     min_support: f64,
 ) -> (String, Vec<Citation>) {
-    let sentences: Vec<extract::Evidence> = evidence.iter().map(|e| e.sentence.clone()).collect();
-    let support: Vec<f32> = evidence.iter().map(|e| e.support as f32).collect();
-    let is_measured = method != Method::Degraded;
-    let picked = extract::select(
-        &sentences,
-        &support,
-        &SelectOptions {
-            max_sentences,
-            min_support: min_support as f32,
-            // Shares of words are no probabilities, so they have no odds.
-            odds: if is_measured { extract::MAX_ODDS } else { f32::INFINITY },
-            ..SelectOptions::default()
-        },
-    );
-    let citations: Vec<Citation> = picked
+    let passages: Vec<Passage<'_>> = hits.iter().map(passage_of).collect();
+    let is_measured = found.method != Method::Degraded;
+    let options = if is_measured {
+        SelectOptions::of_logits(max_sentences)
+    } else {
+        SelectOptions::of_shares(max_sentences, min_support as f32, found.confidence as f32)
+    };
+    let quotes = extract::select(&passages, &found.statements, &found.scores, &options);
+    let citations: Vec<Citation> = quotes
         .iter()
         .enumerate()
-        .map(|(i, index)| {
-            let chosen = &evidence[*index];
-            let chunk = &hits[chosen.sentence.source].chunk;
-            let bytes = chosen.sentence.bytes.clone();
-            let before = chunk.content[..bytes.start].chars().count() as i32;
-            let support = is_measured.then_some(chosen.support);
-            Citation::new(i + 1, chunk, &chunk.content[bytes], chunk.char_from + before, support)
+        .map(|(i, quote)| {
+            let chunk = &hits[quote.source].chunk;
+            let before = chunk.content[..quote.bytes.start].chars().count() as i32;
+            let support = quote.evidence.iter().map(|index| found.support[*index]).reduce(f64::max);
+            let support = support.filter(|_| is_measured);
+            let text = &chunk.content[quote.bytes.clone()];
+            Citation::new(i + 1, chunk, text, chunk.char_from + before, support)
         })
         .collect();
     let parts: Vec<(&str, usize)> =
-        picked.iter().enumerate().map(|(i, index)| (sentences[*index].text.as_str(), i + 1)).collect();
+        quotes.iter().enumerate().map(|(i, quote)| (&quote.text[..], i + 1)).collect();
     (extract::compose(&parts), citations)
 }
 

@@ -13,7 +13,7 @@ pub(crate) use options::AnswerOptions;
 
 use crate::config;
 use crate::error::{Error, Result};
-use crate::search::diagnostics::{Stages, is_engine_trouble};
+use crate::search::diagnostics::Stages;
 use crate::search::scope::Scope;
 use crate::search::{SearchHit, SearchRequest, has_content, search};
 use crate::storage::chunk::ShownChunk;
@@ -134,7 +134,8 @@ pub(crate) struct Answer {
     pub(crate) text: String,
     pub(crate) refusal: Option<Refusal>,
     pub(crate) method: Method,
-    /// From 0 to 1: the support of the best citation, 0 for a refusal; `None` if no model measured it.
+    /// From 0 to 1: how likely the citations answer the question, or the support of the best one where a chat model wrote the
+    /// text; 0 for a refusal; `None` if no model measured it.
     pub(crate) confidence: Option<f64>,
     pub(crate) citations: Vec<Citation>,
     /// What a chat model wrote beyond that, left out or kept as the policy says.
@@ -164,7 +165,7 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
     if !has_content(&query, with_stop_words, &mut stages) {
         return Ok(refused(Refusal::BelowThreshold, Method::Extractive, pending, Vec::new(), stages));
     }
-    let found = search(
+    let searched = search(
         request.scope,
         &SearchRequest {
             query: &query,
@@ -174,26 +175,30 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
             options: &request.options.search,
         },
     )?;
-    stages.extend(found.stages);
-    let mut hits = found.hits;
+    stages.extend(searched.stages);
+    let mut hits = searched.hits;
     let watch = stages.start("context");
-    let searched = hits.len();
+    let offered = hits.len();
     hits.truncate(request.options.context_limit());
-    stages.done(watch, searched, hits.len());
-    let (mut evidence, method) = extractive::evidence(&query, &hits, request.options, &mut stages)?;
+    stages.done(watch, offered, hits.len());
+    let mut found = extractive::find(&query, &hits, request.options, &mut stages)?;
+    let method = found.method;
     let (min_support, by) = request.options.min_support(method);
-    stages.detail(json!({ "min_support": min_support, "by": by }));
+    let mut details = json!({ "min_support": min_support, "by": by });
+    if let Some(signals) = found.signals {
+        details["scores"] = json!(signals);
+    }
+    stages.detail(details);
     let languages: Vec<&str> =
         hits.iter().map(|hit| languages.get(&hit.chunk.domain).map_or("simple", String::as_str)).collect();
     if names::has_unknown_name(request.question, &hits, &languages) {
-        evidence.iter_mut().for_each(|e| e.support *= names::UNKNOWN_NAME_FACTOR);
+        found.confidence *= names::UNKNOWN_NAME_FACTOR;
     }
 
-    let best = evidence.iter().map(|e| e.support).fold(0.0, f64::max);
     let may_generate = request.options.generate && config::llm_url().is_some();
     // Under the policy `free` it is the model that refuses.
     let asks_anyway = may_generate && request.options.policy == Policy::Free && !hits.is_empty();
-    let is_supported = !evidence.is_empty() && best >= min_support;
+    let is_supported = !found.is_empty() && found.confidence >= min_support;
     if !is_supported && !asks_anyway {
         return Ok(unanswered(method, pending, &hits, stages));
     }
@@ -220,9 +225,9 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
     if !is_supported {
         return Ok(unanswered(method, pending, &hits, stages));
     }
-    let (text, citations) =
-        extractive::compose(&evidence, &hits, method, request.options.max_sentences, min_support);
-    Ok(answered(text, method, citations, pending, stages))
+    let (text, citations) = extractive::compose(&found, &hits, request.options.max_sentences, min_support);
+    let confidence = (method != Method::Degraded).then_some(found.confidence);
+    Ok(Answer { confidence, ..answered(text, method, citations, pending, stages) })
 }
 
 /// The answer of a chat model, with what was found out about it.
@@ -317,31 +322,6 @@ fn suggestions(hits: &[SearchHit]) -> Vec<String> {
         }
     }
     found
-}
-
-/// Scores sentences by the cross-encoder; where it cannot be had, by the words that they share with the
-/// question, which is no measure of support.
-fn supports(
-    question: &str,
-    evidence: &[(String, String)],
-    stages: &mut Stages,
-) -> Result<(Vec<f64>, Method)> {
-    let watch = stages.start("support");
-    let passages = evidence.iter().map(|(context, text)| join(context, text)).collect();
-    match crate::search::rerank::logits(None, question, passages) {
-        Ok(logits) => {
-            stages.done_as(watch, evidence.len(), evidence.len(), "cross-encoder");
-            Ok((logits.into_iter().map(crate::search::rerank::sigmoid).collect(), Method::Extractive))
-        }
-        Err(error) if is_engine_trouble(&error) => {
-            stages.fell_back(watch, "shared words", &error);
-            let shared = evidence.iter().map(|(context, text)| {
-                f64::from(rag_core::answer::extract::lexical_support(question, context, text))
-            });
-            Ok((shared.collect(), Method::Degraded))
-        }
-        Err(error) => Err(error),
-    }
 }
 
 fn join(context: &str, text: &str) -> String {

@@ -11,6 +11,7 @@ use crate::pg::shared::{self, EnginePhase, EngineState};
 use crate::pg::{interrupts, server};
 use connection::{Connection, Lost};
 use rag_bm25::Language;
+use rag_core::answer::answerable::AnswerWeights;
 use rag_core::document::{ParsedDocument, PreparedDocument};
 use rag_wire::{
     Call, Chat, Completion, Content, Embeddings, EngineStatus, Lane, ModelInfo, Prepare, Reply, Request,
@@ -146,6 +147,7 @@ pub(crate) fn models() -> Result<Vec<ModelInfo>> {
 struct KnownModel {
     languages: Vec<String>,
     answer_threshold: Option<f64>,
+    answer_weights: Option<AnswerWeights>,
 }
 
 /// What is known of a model, where the engine has it and answers. Asked once in a while; also again if it did not answer,
@@ -156,8 +158,8 @@ fn known(model: &str, insists: bool) -> Option<KnownModel> {
         static KNOWN: RefCell<Option<(Instant, ByModel)>> = const { RefCell::new(None) };
     }
     let of_info = |model: ModelInfo| {
-        let ModelInfo { name, languages, answer_threshold, .. } = model;
-        (name, KnownModel { languages, answer_threshold })
+        let ModelInfo { name, languages, answer_threshold, answer_weights, .. } = model;
+        (name, KnownModel { languages, answer_threshold, answer_weights })
     };
     KNOWN.with_borrow_mut(|known| {
         let is_fresh = |(asked, models): &(Instant, ByModel)| {
@@ -180,6 +182,11 @@ pub(crate) fn languages_of(model: &str) -> Vec<String> {
 /// Least score, from 0 to 1, of what supports an answer, where a reranker's folder says so and the engine answers.
 pub(crate) fn answer_threshold(model: &str) -> Option<f64> {
     known(model, true)?.answer_threshold
+}
+
+/// How a reranker's scores tell whether there is an answer, where its folder says so and the engine answers.
+pub(crate) fn answer_weights(model: &str) -> Option<AnswerWeights> {
+    known(model, true)?.answer_weights
 }
 
 /// Whether a model that says which languages it was made for does not name a collection's.

@@ -1,5 +1,6 @@
 //! What a backend and the engine say to each other.
 
+use rag_core::answer::answerable::AnswerWeights;
 use rag_core::chunking::ChunkOptions;
 use rag_core::document::{ParsedDocument, PreparedDocument};
 use serde::{Deserialize, Serialize};
@@ -275,6 +276,8 @@ pub struct ModelInfo {
     pub endpoint: Option<String>,
     /// Of a reranker: least score, from 0 to 1, of what supports an answer, if the folder says so.
     pub answer_threshold: Option<f64>,
+    /// Of a reranker: how its scores tell whether there is an answer, if the folder says so.
+    pub answer_weights: Option<AnswerWeights>,
 }
 
 /// What a model does.

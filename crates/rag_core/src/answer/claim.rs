@@ -59,7 +59,7 @@ pub fn statements_for(question: &str, sentence: &str, passages: &[Passage<'_>]) 
         if let Some(bytes) = best_quote(&sentence, passage.text) {
             let at = others.iter().position(|other| other.bytes == bytes);
             let text = one_line(&passage.text[bytes.clone()]);
-            found.push(at.map_or(Evidence { source, bytes, text }, |at| others.remove(at)));
+            found.push(at.map_or(Evidence { source, bytes, text, about: None }, |at| others.remove(at)));
         }
         found.extend(others);
     }

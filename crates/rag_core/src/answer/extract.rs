@@ -4,50 +4,72 @@
 //! the support that it measured, [`compose`] writes the answer.
 
 use super::Passage;
-use super::statement::{Statement, one_line, statements};
+use super::statement::{Statement, defined_term, is_row, statements, term_of};
 use crate::terms::{Terms, jaccard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// A sentence of a passage.
+/// A statement of a passage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
     /// Index of the passage.
     pub source: usize,
     /// Place in the passage's text.
     pub bytes: Range<usize>,
-    /// The sentence on one line, as it is scored and quoted.
+    /// The statement as it is scored and shown: on one line, but for lists and code behind their lead-in.
     pub text: String,
+    /// What it is about without saying so: the term whose definition it belongs to, or the lead-in of its list.
+    pub about: Option<String>,
+}
+
+impl Evidence {
+    /// The text with what it is about before it, as a cross-encoder should read it.
+    pub fn told(&self) -> String {
+        match &self.about {
+            Some(about) => format!("{}: {}", about.trim_end_matches(':'), self.text),
+            None => self.text.clone(),
+        }
+    }
 }
 
 /// How [`select`] picks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SelectOptions {
-    /// Most sentences.
+    /// Most statements.
     pub max_sentences: usize,
-    /// Least support, 0 to 1.
-    pub min_support: f32,
-    /// Least support as a share of the best sentence's, 0 to 1.
-    pub relative: f32,
-    /// Most by which the best sentence's odds (support against 1 − support) may exceed a sentence's; infinite where
-    /// supports are no probabilities.
-    pub odds: f32,
+    /// Least score of the best statement.
+    pub least: f32,
+    /// Most by which the best statement's score may exceed that of another one of its passage.
+    pub same_passage: f32,
+    /// The same for one of another passage.
+    pub other_passage: f32,
 }
 
-impl Default for SelectOptions {
-    fn default() -> Self {
-        Self { max_sentences: 3, min_support: 0.5, relative: 0.5, odds: MAX_ODDS }
+impl SelectOptions {
+    /// For logits of a cross-encoder. Supports crowd below 1, so their share tells little: where 0.9999 is the answer, 0.97
+    /// is a sentence about the same thing that does not answer. Four units of the logit are odds of 55.
+    pub fn of_logits(max_sentences: usize) -> Self {
+        Self { max_sentences, least: f32::NEG_INFINITY, same_passage: 4.0, other_passage: 2.5 }
+    }
+
+    /// For shares of words: others must have half of what the best has.
+    pub fn of_shares(max_sentences: usize, least: f32, best: f32) -> Self {
+        Self { max_sentences, least, same_passage: best / 2.0, other_passage: best / 2.0 }
     }
 }
 
-/// How many times better than a sentence's the best one's odds may be for the sentence to be added.
-///
-/// Supports of a cross-encoder crowd below 1, so their share tells little: where 0.9999 is the answer, 0.97 is a sentence
-/// about the same thing that does not answer. Four units of its logit are odds of 55.
-pub const MAX_ODDS: f32 = 50.0;
-
-/// Most characters of a term: more is a sentence that happens to have a colon.
-const MAX_TERM_CHARS: usize = 80;
+/// What [`select`] picked: statements that stand together in a passage, as one quote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quoted {
+    /// Index of the passage.
+    pub source: usize,
+    /// Place in the passage's text, from the first statement to the last.
+    pub bytes: Range<usize>,
+    /// What the answer says.
+    pub text: String,
+    /// Indices into the evidence, best first; none of what stands there only to be understood.
+    pub evidence: Vec<usize>,
+}
 
 /// Share of common words from which two sentences say the same.
 pub const DUPLICATE_JACCARD: f32 = 0.8;
@@ -55,13 +77,26 @@ pub const DUPLICATE_JACCARD: f32 = 0.8;
 /// Weight of words found only in title and headings, against 1 for the sentence's own.
 const HEADER_WEIGHT: f32 = 0.3;
 
+/// What [`prior`] adds for the definition of a term that is asked for, for what else is said of it, and takes off for what is
+/// said of another term; and what it takes off per logarithm of the passage's rank. Set by hand on questions about a manual.
+const DEFINITION: f32 = 2.0;
+const OF_TERM: f32 = 1.0;
+const OTHER_TERM: f32 = 1.0;
+const RANK_STEP: f32 = 0.5;
+
+/// First words that point at the sentence before.
+const BACKWARD_WORDS: &[&str] = &[
+    "he", "her", "his", "it", "its", "she", "such", "that", "their", "them", "these", "they", "this",
+    "those", "diese", "dieser", "dieses", "er", "es", "sie",
+];
+
 /// Most that the passage's rank adds, for the first passage; halved for the second, and so on.
 const RANK_PRIOR: f32 = 0.2;
 
-/// The `limit` sentences that share most with the question, best first.
+/// The `limit` statements that share most with the question, best first.
 ///
-/// A list item and a line of code count as a sentence, and so does a table row, with its columns' names before its
-/// cells. A row whose header is not known, a sentence with a part of a link, headings, rules, and sentences without a
+/// A list item and a line of code count as a sentence, so does a table row, with its columns' names before its cells, and a
+/// short list or code together with the sentence that leads to it. A row whose header is not known, a sentence with a part of a link, headings, rules, and sentences without a
 /// word are none; one with fewer than three meaningful words is joined with the neighbour before it in its
 /// paragraph, else the one after. A sentence found in two overlapping passages comes once, from the better
 /// one. Shared words weigh by their rarity among the sentences; words of title and headings count a little,
@@ -73,10 +108,12 @@ pub fn candidates(question: &str, passages: &[Passage<'_>], limit: usize) -> Vec
     let mut found: Vec<(Evidence, BTreeSet<String>)> = Vec::new();
     let mut seen = BTreeSet::new();
     for (source, passage) in passages.iter().enumerate() {
-        for Statement { bytes, text } in statements(passage, &terms) {
+        for Statement { bytes, text, lead_in } in statements(passage, &terms) {
             if seen.insert(text.clone()) {
-                let own = terms.of(&text);
-                found.push((Evidence { source, bytes, text }, own));
+                let about = lead_in.or_else(|| defined_term(passage.text, bytes.start).map(str::to_owned));
+                let evidence = Evidence { source, bytes, text, about };
+                let own = terms.of(&evidence.told());
+                found.push((evidence, own));
             }
         }
     }
@@ -119,21 +156,6 @@ pub fn candidates(question: &str, passages: &[Passage<'_>], limit: usize) -> Vec
     scored.into_iter().filter_map(|(_, index)| found[index].take()).collect()
 }
 
-/// What a sentence within a definition is about: manuals say "The default is 5 min" under the name of a setting
-/// that the sentence does not repeat. The term is what stands in code before the colon of the list item.
-pub fn defined_term(text: &str, at: usize) -> Option<&str> {
-    let before = &text[..at];
-    let item = before
-        .rfind("\n- `")
-        .map(|newline| newline + 1)
-        .or_else(|| before.starts_with("- `").then_some(0))?;
-    if before[item..].contains("\n#") {
-        return None;
-    }
-    let (term, _) = before[item + 2..].split_once(": ")?;
-    (term.chars().count() <= MAX_TERM_CHARS && !term.contains('\n')).then_some(term)
-}
-
 /// Share of the question's meaningful words that a sentence holds, 0 to 1; words found only in its title and
 /// headings count half. Stands in for a cross-encoder where there is none.
 pub fn lexical_support(question: &str, headers: &str, text: &str) -> f32 {
@@ -151,24 +173,83 @@ pub fn lexical_support(question: &str, headers: &str, text: &str) -> f32 {
     held / (wanted.len().max(1) as f32)
 }
 
-/// Picks the evidence to answer with: indices into `evidence`, by falling support.
+/// How much likelier than its score says a statement is to be what was asked for, in units of a cross-encoder's logit.
 ///
-/// `support` is how well each sentence answers the question, 0 to 1; a missing or NaN one counts as none. A
-/// sentence is left out if its support is below `min_support`, or far below the best one's (`relative`, `odds`), or if
-/// it says nearly the same ([`DUPLICATE_JACCARD`]) as one already picked. Ties keep the order of `evidence`.
-pub fn select(evidence: &[Evidence], support: &[f32], options: &SelectOptions) -> Vec<usize> {
+/// Where the question names a term that the passage defines, the definition is what it wants first, then what is said of that
+/// term; what is said of another term is not, where the question names one. And earlier passages go before later ones: the
+/// retrievers know more than one sentence tells.
+pub fn prior(question: &str, evidence: &Evidence) -> f32 {
+    let terms = Terms::new();
+    let wanted = terms.of(question);
+    let names_an_identifier = wanted.iter().any(|term| term.contains('_'));
+    let rank = RANK_STEP * (1.0 + evidence.source as f32).ln();
+    let of_term = |term: &str, asked: f32| {
+        // The code of `name` (type).
+        let name = term.trim_start_matches('`').split('`').next().unwrap_or_default();
+        let name = terms.of(name);
+        let is_identifier = name.iter().any(|term| term.contains('_'));
+        match !name.is_empty() && name.is_subset(&wanted) {
+            true => asked,
+            false if names_an_identifier && is_identifier => -OTHER_TERM,
+            false => 0.0,
+        }
+    };
+    let of_term = match (term_of(&evidence.text), &evidence.about) {
+        (Some(term), _) => of_term(term, DEFINITION),
+        (None, Some(about)) if about.starts_with('`') => of_term(about, OF_TERM),
+        _ => 0.0,
+    };
+    of_term - rank
+}
+
+/// Picks what to answer with, the best first: statements that follow each other in a passage are one quote.
+///
+/// `scores` say how well each statement answers the question; a missing or NaN one counts as none. A statement is left out if
+/// it is too far below the best one, which must have the least score, or if it says nearly the same
+/// ([`DUPLICATE_JACCARD`]) as one already picked. Where the best one begins with a word such as "it", the sentence before it
+/// comes along. Quotes of the best one's passage stand first, in their order behind its own; ties keep the order of `evidence`.
+pub fn select(
+    passages: &[Passage<'_>],
+    evidence: &[Evidence],
+    scores: &[f32],
+    options: &SelectOptions,
+) -> Vec<Quoted> {
+    let picked = pick(evidence, scores, options);
+    let Some(&best) = picked.first() else { return Vec::new() };
+    let terms = Terms::new();
+    let mut parts: Vec<Part> = picked.iter().map(|index| Part::of(&evidence[*index], Some(*index))).collect();
+    if options.max_sentences > 1
+        && let Some(before) = antecedent(passages, &evidence[best], &terms)
+        && !parts.iter().any(|part| part.source == before.source && part.bytes == before.bytes)
+    {
+        parts.truncate(options.max_sentences - 1);
+        parts.push(before);
+    }
+    let mut quotes = joined(passages, parts);
+    // A stable sort: the others of its passage stay in their order, behind them those of other passages.
+    let rank =
+        |quote: &Quoted| quote.evidence.iter().filter_map(|at| picked.iter().position(|p| p == at)).min();
+    let order_of_passage: Vec<usize> = picked.iter().map(|index| evidence[*index].source).collect();
+    quotes.sort_by_key(|quote| {
+        let passage = order_of_passage.iter().position(|source| *source == quote.source);
+        (rank(quote) != Some(0), passage, quote.bytes.start)
+    });
+    quotes
+}
+
+/// Indices of the statements to answer with, best first.
+fn pick(evidence: &[Evidence], scores: &[f32], options: &SelectOptions) -> Vec<usize> {
     let terms = Terms::new();
     let mut order: Vec<usize> =
-        (0..evidence.len().min(support.len())).filter(|i| !support[*i].is_nan()).collect();
-    order.sort_by(|a, b| support[*b].total_cmp(&support[*a]));
-    let Some(&best) = order.first() else { return Vec::new() };
-    let least = options.min_support.max(options.relative * support[best]);
-    let odds = |index: usize| f64::from(support[index]) / (1.0 - f64::from(support[index]));
-    let is_far_below = |index: usize| odds(best) > f64::from(options.odds) * odds(index);
+        (0..evidence.len().min(scores.len())).filter(|i| !scores[*i].is_nan()).collect();
+    order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
+    let Some(&best) = order.first().filter(|best| scores[**best] >= options.least) else { return Vec::new() };
     let mut picked: Vec<(usize, BTreeSet<String>)> = Vec::new();
     for index in order {
-        if picked.len() >= options.max_sentences || support[index] < least || is_far_below(index) {
-            break;
+        let is_beside = evidence[index].source == evidence[best].source;
+        let most = if is_beside { options.same_passage } else { options.other_passage };
+        if picked.len() >= options.max_sentences || scores[best] - scores[index] > most {
+            continue;
         }
         let own = terms.of(&evidence[index].text);
         let is_duplicate = picked.iter().any(|(other, words)| {
@@ -182,13 +263,77 @@ pub fn select(evidence: &[Evidence], support: &[f32], options: &SelectOptions) -
     picked.into_iter().map(|(index, _)| index).collect()
 }
 
-/// The answer's text: each sentence followed by its citation, as in `A sentence. [1] Another. [2]`.
+/// A statement that is part of an answer.
+struct Part {
+    source: usize,
+    bytes: Range<usize>,
+    text: String,
+    evidence: Option<usize>,
+}
+
+impl Part {
+    fn of(evidence: &Evidence, index: Option<usize>) -> Self {
+        let Evidence { source, bytes, text, .. } = evidence.clone();
+        Self { source, bytes, text, evidence: index }
+    }
+}
+
+/// The sentence before a statement of the same paragraph, if the statement cannot be understood without it.
+fn antecedent(passages: &[Passage<'_>], statement: &Evidence, terms: &Terms) -> Option<Part> {
+    let first =
+        statement.text.split_whitespace().next()?.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    if !BACKWARD_WORDS.contains(&&first[..]) {
+        return None;
+    }
+    let passage = &passages[statement.source];
+    let before =
+        statements(passage, terms).into_iter().rfind(|other| other.bytes.end <= statement.bytes.start)?;
+    let is_near = passage.text[before.bytes.end..statement.bytes.start].chars().all(char::is_whitespace)
+        && !passage.text[before.bytes.end..statement.bytes.start].contains("\n\n");
+    let Statement { bytes, text, .. } = before;
+    is_near.then_some(Part { source: statement.source, bytes, text, evidence: None })
+}
+
+/// The parts of each passage in their order, those that follow each other as one.
+fn joined(passages: &[Passage<'_>], mut parts: Vec<Part>) -> Vec<Quoted> {
+    parts.sort_by_key(|part| (part.source, part.bytes.start));
+    let mut quotes: Vec<Quoted> = Vec::new();
+    for part in parts {
+        let text = passages[part.source].text;
+        if let Some(last) = quotes.last_mut().filter(|last| last.source == part.source) {
+            let between = text.get(last.bytes.end..part.bytes.start).unwrap_or_default();
+            let is_next = !between.is_empty() && between.chars().all(char::is_whitespace);
+            if is_next && !is_row(&text[part.bytes.clone()]) {
+                last.bytes.end = part.bytes.end;
+                let gap = if last.text.contains('\n') || part.text.contains('\n') { "\n\n" } else { " " };
+                last.text = format!("{}{gap}{}", last.text, part.text);
+                last.evidence.extend(part.evidence);
+                continue;
+            }
+        }
+        let Part { source, bytes, text, evidence } = part;
+        quotes.push(Quoted { source, bytes, text, evidence: evidence.into_iter().collect() });
+    }
+    quotes
+}
+
+/// The answer's text: each quote followed by its citation, as in `A sentence. [1] Another. [2]`. One that ends with a list
+/// or code has its citation on a line of its own.
 ///
-/// Each part is a sentence and the number of its citation.
+/// Each part is a text and the number of its citation.
 pub fn compose(parts: &[(&str, usize)]) -> String {
-    let written: Vec<String> =
-        parts.iter().map(|(text, number)| format!("{} [{number}]", one_line(text))).collect();
-    written.join(" ")
+    let mut written = String::new();
+    let mut after_block = false;
+    for (text, number) in parts {
+        let is_block = text.contains('\n');
+        if !written.is_empty() {
+            written.push_str(if is_block || after_block { "\n\n" } else { " " });
+        }
+        let gap = if is_block { "\n" } else { " " };
+        written.push_str(&format!("{text}{gap}[{number}]"));
+        after_block = is_block;
+    }
+    written
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::answer::statement::one_line;
 use proptest::prelude::*;
 
 fn passage(text: &str) -> Passage<'_> {
@@ -56,47 +57,76 @@ fn a_question_of_stop_words_keeps_the_order_of_passages() {
     assert!(candidates("what", &[], 5).is_empty());
 }
 
-fn evidence(texts: &[&str]) -> Vec<Evidence> {
-    texts.iter().map(|text| Evidence { source: 0, bytes: 0..text.len(), text: (*text).to_owned() }).collect()
+/// Evidence that is the sentences of texts, a passage each, in reading order.
+fn evidence(passages: &[Passage<'_>]) -> Vec<Evidence> {
+    let mut found = candidates("", passages, 100);
+    found.sort_by_key(|one| (one.source, one.bytes.start));
+    found
+}
+
+fn quoted(texts: &[&str], scores: &[f32], options: &SelectOptions) -> Vec<(usize, String)> {
+    let passages: Vec<Passage<'_>> = texts.iter().map(|text| passage(text)).collect();
+    let found = evidence(&passages);
+    assert_eq!(found.len(), scores.len(), "{found:?}");
+    select(&passages, &found, scores, options).into_iter().map(|quote| (quote.source, quote.text)).collect()
+}
+
+const OPTIONS: SelectOptions =
+    SelectOptions { max_sentences: 3, least: 0.0, same_passage: 4.0, other_passage: 2.5 };
+
+#[test]
+fn sentences_that_follow_each_other_are_one_quote_and_the_best_comes_first() {
+    let text = "The pump has two valves. Each valve closes by a spring. Rust stops the springs. Paint helps little here.";
+    let one = |text: &str| vec![(0, text.to_owned())];
+    assert_eq!(
+        quoted(&[text], &[3.0, 6.0, 5.0, -1.0], &OPTIONS),
+        one("The pump has two valves. Each valve closes by a spring. Rust stops the springs.")
+    );
+    assert_eq!(
+        quoted(&[text], &[1.0, 6.0, -3.0, 3.0], &OPTIONS),
+        [(0, "Each valve closes by a spring.".to_owned()), (0, "Paint helps little here.".to_owned())]
+    );
+    assert_eq!(quoted(&[text], &[-1.0, -2.0, f32::NAN, -3.0], &OPTIONS), []);
+    let single = SelectOptions { max_sentences: 1, ..OPTIONS };
+    assert_eq!(quoted(&[text], &[3.0, 6.0, 5.0, -1.0], &single), one("Each valve closes by a spring."));
 }
 
 #[test]
-fn selection_follows_support_and_drops_what_is_said_twice() {
-    let found = evidence(&[
+fn another_passage_adds_what_is_nearly_as_good_and_says_something_else() {
+    let texts = [
         "The limit is three workers.",
         "The limit is three workers!",
         "Vacuum reclaims storage.",
-        "Unrelated words stand here.",
-        "Broken score.",
-    ]);
-    let support = [0.9, 0.95, 0.6, 0.2, f32::NAN];
-    assert_eq!(select(&found, &support, &SelectOptions::default()), [1, 2]);
-    let strict = SelectOptions { relative: 0.7, ..SelectOptions::default() };
-    assert_eq!(select(&found, &support, &strict), [1]);
-    let one = SelectOptions { max_sentences: 1, ..SelectOptions::default() };
-    assert_eq!(select(&found, &support, &one), [1]);
-    let unsure = SelectOptions { min_support: 0.99, ..SelectOptions::default() };
-    assert!(select(&found, &support, &unsure).is_empty());
-    assert!(select(&[], &[], &SelectOptions::default()).is_empty());
+        "Cats sleep all day.",
+    ];
+    let found = quoted(&texts, &[5.0, 5.5, 4.0, 2.0], &OPTIONS);
+    assert_eq!(found, [(1, texts[1].to_owned()), (2, texts[2].to_owned())]);
 }
 
 #[test]
-fn a_sentence_far_below_the_best_is_not_added() {
-    let found =
-        evidence(&["The cable is long.", "The launch takes a while.", "Gliders land straight ahead."]);
-    let picked =
-        |support: &[f32], odds| select(&found, support, &SelectOptions { odds, ..SelectOptions::default() });
-    assert_eq!(picked(&[0.9997, 0.976, 0.9591], MAX_ODDS), [0]);
-    assert_eq!(picked(&[0.9997, 0.997, 0.9591], MAX_ODDS), [0, 1]);
-    assert_eq!(picked(&[0.95, 0.9, 0.6], MAX_ODDS), [0, 1, 2]);
-    // Shares of words are no probabilities.
-    assert_eq!(picked(&[1.0, 0.75, 0.5], f32::INFINITY), [0, 1, 2]);
+fn what_points_backwards_brings_the_sentence_before() {
+    let text = "The warden keeps the keys. They hang behind the door.";
+    assert_eq!(quoted(&[text], &[-5.0, 3.0], &OPTIONS), [(0, text.to_owned())]);
+    let parted = "The warden keeps the keys.\n\nThey hang behind the door.";
+    assert_eq!(quoted(&[parted], &[-5.0, 3.0], &OPTIONS), [(0, "They hang behind the door.".to_owned())]);
 }
 
 #[test]
-fn an_answer_cites_each_sentence() {
-    assert_eq!(compose(&[("One\n  thing.", 1), ("Another.", 2)]), "One thing. [1] Another. [2]");
+fn an_answer_cites_each_quote() {
+    assert_eq!(compose(&[("One thing.", 1), ("Another.", 2)]), "One thing. [1] Another. [2]");
+    assert_eq!(compose(&[("Do this:\n- a\n- b", 1), ("Then.", 2)]), "Do this:\n- a\n- b\n[1]\n\nThen. [2]");
     assert_eq!(compose(&[]), "");
+}
+
+#[test]
+fn the_definition_of_what_is_asked_for_goes_first() {
+    let text = "- `work_mem` (`integer`): Sets the memory. Small values slow sorting down.\n- `hash_mem` (`real`): Multiplies work_mem here.";
+    let passages = [passage(text)];
+    let prior = |question: &str| -> Vec<f32> {
+        evidence(&passages).iter().map(|one| super::prior(question, one)).collect()
+    };
+    assert_eq!(prior("What does work_mem limit?"), [DEFINITION, OF_TERM, -OTHER_TERM]);
+    assert_eq!(prior("What slows sorting?"), [0.0, 0.0, 0.0]);
 }
 
 proptest! {
@@ -111,20 +141,10 @@ proptest! {
         prop_assert!(found.len() <= limit);
         for one in &found {
             let slice = texts[one.source].get(one.bytes.clone()).unwrap();
-            prop_assert!(one_line(slice) == one.text || slice.starts_with('|'), "{slice:?} {:?}", one.text);
+            prop_assert!(one_line(slice) == one_line(&one.text) || slice.starts_with('|'), "{slice:?} {:?}", one.text);
             prop_assert!(!one.text.is_empty());
         }
     }
-}
-
-#[test]
-fn a_sentence_of_a_definition_knows_its_term() {
-    let text = "# Settings\n\n- `work_mem` (`integer`): Sets the memory. The default is 4 MB.\n\n- `other`: Sets it.\n\n# Next\n\nProse here.";
-    let at = |needle: &str| text.find(needle).unwrap();
-    assert_eq!(defined_term(text, at("The default")), Some("`work_mem` (`integer`)"));
-    assert_eq!(defined_term(text, at("Sets it")), Some("`other`"));
-    assert_eq!(defined_term(text, at("Prose")), None);
-    assert_eq!(defined_term(text, 0), None);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Scoring sentences by a model, and asking a language model, is the caller's work; here is what goes into
 //! them and what is made of what comes out.
 
+pub mod answerable;
 pub mod cite;
 pub mod claim;
 pub mod extract;

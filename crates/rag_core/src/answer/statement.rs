@@ -1,6 +1,7 @@
 //! What a passage states: the units that an extractive answer is made of.
 //!
-//! Which of them answer a question is decided in [`super::extract`].
+//! Most are sentences. A sentence that ends with a colon and the list or code that it leads to are one, if that is
+//! short; else the items of the list know their lead-in. Which of them answer a question is decided in [`super::extract`].
 
 use super::Passage;
 use crate::sentence::{LineKind, lines, sentences, trimmed};
@@ -16,24 +17,41 @@ const MAX_JOINED_CHARS: usize = 400;
 /// Most characters of a statement: beyond, it is a run-on text that no model reads to its end.
 const MAX_STATEMENT_CHARS: usize = 1_200;
 
-/// A sentence, list item, line of code or table row.
+/// Most characters of a lead-in together with its list or code.
+const MAX_BLOCK_CHARS: usize = 500;
+
+/// Most characters of a term: more is a sentence that happens to have a colon.
+const MAX_TERM_CHARS: usize = 80;
+
+/// A sentence, list item, line of code, table row, or a lead-in with what it leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Statement {
     /// Place in the passage's text.
     pub(super) bytes: Range<usize>,
-    /// What it says, on one line.
+    /// What it says: on one line, but for lists and code behind their lead-in, which keep their lines.
     pub(super) text: String,
+    /// The lead-in of the list that it is an item of, if that is no part of it.
+    pub(super) lead_in: Option<String>,
 }
 
 /// What a passage states: its sentences, without list markers, short ones joined, and the rows of its tables.
 pub(super) fn statements(passage: &Passage<'_>, terms: &Terms) -> Vec<Statement> {
     let text = passage.text;
     let kinds = line_kinds(text);
+    let (blocks, lists) = lead_ins(text, &kinds);
     let mut found: Vec<Range<usize>> = Vec::new();
     // A short sentence that waits for the one after it.
     let mut waiting: Option<Range<usize>> = None;
     let is_alone = |at| matches!(kind_at(text, &kinds, at), LineKind::TableRow | LineKind::Code);
     for range in sentences(text) {
+        if let Some(block) = blocks.iter().find(|block| block.contains(&range.start)) {
+            found.extend(waiting.take());
+            // Its first sentence brings all of it.
+            if block.start == range.start {
+                found.push(block.clone());
+            }
+            continue;
+        }
         let kind = kind_at(text, &kinds, range.start);
         let is_block = matches!(kind, LineKind::TableRow | LineKind::Code | LineKind::Fence);
         let sentence = &text[range.clone()];
@@ -61,7 +79,12 @@ pub(super) fn statements(passage: &Passage<'_>, terms: &Terms) -> Vec<Statement>
             continue;
         }
         match found.last_mut() {
-            Some(last) if kind != LineKind::ListItem && !is_alone(last.start) && joins(last, &range) => {
+            Some(last)
+                if kind != LineKind::ListItem
+                    && !is_alone(last.start)
+                    && !blocks.contains(last)
+                    && joins(last, &range) =>
+            {
                 last.end = range.end;
             }
             _ => waiting = Some(range),
@@ -74,13 +97,93 @@ pub(super) fn statements(passage: &Passage<'_>, terms: &Terms) -> Vec<Statement>
         chars <= MAX_STATEMENT_CHARS && !has_torn_link(sentence) && !terms.of(sentence).is_empty()
     });
     let in_words = |bytes: Range<usize>| {
+        let lead_in = lists.iter().find(|(items, _)| items.contains(&bytes.start));
+        let lead_in = lead_in.map(|(_, lead_in)| one_line(&text[lead_in.clone()]));
+        if blocks.contains(&bytes) {
+            let bytes = without_marker(text, bytes);
+            return Some(Statement { text: text[bytes.clone()].to_owned(), bytes, lead_in });
+        }
         let text = match kind_at(text, &kinds, bytes.start) {
             LineKind::TableRow => row_in_words(passage, &kinds, bytes.clone())?,
             _ => one_line(&text[bytes.clone()]),
         };
-        Some(Statement { bytes, text })
+        Some(Statement { bytes, text, lead_in })
     };
     found.into_iter().filter_map(in_words).collect()
+}
+
+/// Sentences that end with a colon, each with the list or code behind it: as one range where that is short, else the
+/// range of the list's items and that of the sentence.
+fn lead_ins(
+    text: &str,
+    kinds: &[(usize, LineKind)],
+) -> (Vec<Range<usize>>, Vec<(Range<usize>, Range<usize>)>) {
+    let (mut blocks, mut lists) = (Vec::new(), Vec::new());
+    let end_of = |index: usize| kinds.get(index).map_or(text.len(), |(start, _)| *start);
+    let mut sentences = sentences(text).into_iter().peekable();
+    for index in 0..kinds.len() {
+        let (start, kind) = kinds[index];
+        if !matches!(kind, LineKind::Prose | LineKind::ListItem)
+            || !text[start..end_of(index + 1)].trim_end().ends_with(':')
+        {
+            continue;
+        }
+        let first = (index + 1..kinds.len()).find(|next| kinds[*next].1 != LineKind::Blank);
+        let Some(first) = first else { continue };
+        let after = match kinds[first].1 {
+            LineKind::Fence => {
+                (first + 1..kinds.len()).find(|next| kinds[*next].1 != LineKind::Code).map(|at| at + 1)
+            }
+            LineKind::ListItem if kind == LineKind::Prose => {
+                let goes_on = |next: &usize| matches!(kinds[*next].1, LineKind::ListItem | LineKind::Prose);
+                Some((first..kinds.len()).find(|next| !goes_on(next)).unwrap_or(kinds.len()))
+            }
+            _ => None,
+        };
+        let Some(after) = after else { continue };
+        let colon = start + text[start..end_of(index + 1)].trim_end().len();
+        while sentences.peek().is_some_and(|sentence| sentence.end < colon) {
+            sentences.next();
+        }
+        let Some(sentence) = sentences.peek().filter(|sentence| sentence.start < colon).cloned() else {
+            continue;
+        };
+        let end = trimmed(text, sentence.start..end_of(after)).end;
+        if text[sentence.start..end].chars().count() <= MAX_BLOCK_CHARS {
+            if blocks.last().is_none_or(|block: &Range<usize>| block.end <= sentence.start) {
+                blocks.push(sentence.start..end);
+            }
+        } else if kinds[first].1 == LineKind::ListItem {
+            lists.push((kinds[first].0..end, sentence.start..colon));
+        }
+    }
+    (blocks, lists)
+}
+
+/// The term that a list item defines, up to its colon, if it begins with one in code: `` `work_mem` (`integer`) ``.
+pub(super) fn term_of(item: &str) -> Option<&str> {
+    let (term, _) = item.split_once(": ")?;
+    let is_term = term.starts_with('`') && term.chars().count() <= MAX_TERM_CHARS && !term.contains('\n');
+    is_term.then_some(term)
+}
+
+/// What a sentence within a definition is about: manuals say "The default is 5 min" under the name of a setting
+/// that the sentence does not repeat. `None` for the sentence that has the term itself, and behind the item: its further
+/// paragraphs are indented.
+pub(super) fn defined_term(text: &str, at: usize) -> Option<&str> {
+    let before = &text[..at];
+    let item = before
+        .rfind("\n- `")
+        .map(|newline| newline + 3)
+        .or_else(|| before.starts_with("- `").then_some(2))?;
+    let within = &before[item..];
+    let begins_item = text[at..].starts_with('`') && before.ends_with("- ");
+    let paragraph = within.rfind("\n\n").map_or("", |blank| &within[blank + 2..]);
+    let leaves_item = within.contains("\n\n") && !text[at - paragraph.len()..].starts_with(' ');
+    if begins_item || leaves_item || within.contains("\n#") {
+        return None;
+    }
+    term_of(&text[item..])
 }
 
 /// A table row as a sentence: each cell behind the name of its column. `None` if the names are not known.
@@ -103,12 +206,16 @@ fn row_in_words(passage: &Passage<'_>, kinds: &[(usize, LineKind)], row: Range<u
         .into_iter()
         .zip(cells(header).into_iter().chain(std::iter::repeat(String::new())))
         .filter(|(cell, _)| !cell.is_empty())
-        .map(|(cell, name)| if name.is_empty() { cell } else { format!("{name}: {cell}") })
+        // The row is what is quoted, and what has digits in an answer must stand in a quote.
+        .map(|(cell, name)| {
+            let is_told = !name.is_empty() && !name.contains(|c: char| c.is_ascii_digit());
+            if is_told { format!("{name}: {cell}") } else { cell }
+        })
         .collect();
     (!named.is_empty()).then(|| named.join("; "))
 }
 
-fn is_row(line: &str) -> bool {
+pub(super) fn is_row(line: &str) -> bool {
     line.trim_start().starts_with('|')
 }
 

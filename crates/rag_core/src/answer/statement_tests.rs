@@ -79,3 +79,51 @@ fn a_part_of_a_link_is_no_statement() {
     );
     check_statements("Values in [0, 1) and arrays a[1] stay.", &["Values in [0, 1) and arrays a[1] stay."]);
 }
+
+#[test]
+fn a_short_list_or_code_belongs_to_the_sentence_that_leads_to_it() {
+    let list = "Keepers rest on Sundays. A password must have:\n\n- a digit\n- a letter\n\nIt is kept for a year or longer.";
+    check_statements(
+        list,
+        &[
+            "Keepers rest on Sundays.",
+            "A password must have:\n\n- a digit\n- a letter",
+            "It is kept for a year or longer.",
+        ],
+    );
+    let code = "1. To add a column, say:\n\n```\nALTER TABLE t\n  ADD COLUMN c text;\n```\n\nOld rows hold nothing there.";
+    check_statements(
+        code,
+        &[
+            "To add a column, say:\n\n```\nALTER TABLE t\n  ADD COLUMN c text;\n```",
+            "Old rows hold nothing there.",
+        ],
+    );
+}
+
+#[test]
+fn items_of_a_long_list_know_their_lead_in() {
+    let item = "- an item with words that fill a line of its own and go on\n";
+    let text = format!("What nobody may carry:\n\n{}", item.repeat(12).replace("an item", "one item"));
+    let found = statements(&passage(&text), &Terms::new());
+    assert_eq!(found.len(), 13, "{found:?}");
+    assert_eq!(found[0].lead_in, None);
+    assert!(
+        found[1..].iter().all(|one| one.lead_in.as_deref() == Some("What nobody may carry:")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_sentence_of_a_definition_knows_its_term() {
+    let text = "# Settings\n\n- `work_mem` (`integer`): Sets the memory. The default is 4 MB.\n\n  More of it here.\n- `other`: Sets it.\n\nNo item here.\n\n# Next\n\nProse here.";
+    let at = |needle: &str| text.find(needle).unwrap();
+    assert_eq!(defined_term(text, at("The default")), Some("`work_mem` (`integer`)"));
+    assert_eq!(defined_term(text, at("More of it")), Some("`work_mem` (`integer`)"));
+    assert_eq!(defined_term(text, at("`work_mem`")), None);
+    assert_eq!(defined_term(text, at("`other`")), None);
+    assert_eq!(defined_term(text, at("Sets it")), Some("`other`"));
+    assert_eq!(defined_term(text, at("No item")), None);
+    assert_eq!(defined_term(text, at("Prose")), None);
+    assert_eq!(defined_term(text, 0), None);
+}

@@ -7,6 +7,7 @@
 //! Runtime itself. SHA-256 sums in `rag_model.json` are checked by whoever fetches a model, not at each load.
 
 use super::scoring::{LateInteraction, Scoring, YesNo};
+use rag_core::answer::answerable::AnswerWeights;
 use rag_wire::{ModelInfo, ModelKind};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -157,6 +158,8 @@ pub struct ModelFolder {
     pub languages: Vec<String>,
     /// Of a reranker: least score, from 0 to 1, of what supports an answer, if the folder says so.
     pub answer_threshold: Option<f64>,
+    /// Of a reranker: how its scores tell whether there is an answer, if the folder says so.
+    pub answer_weights: Option<AnswerWeights>,
 }
 
 #[derive(Deserialize, Default)]
@@ -175,6 +178,7 @@ struct RagModel {
     yes_no: Option<YesNo>,
     late_interaction: Option<LateInteraction>,
     answer_threshold: Option<f64>,
+    answer_weights: Option<AnswerWeights>,
 }
 
 #[derive(Deserialize, Default)]
@@ -261,6 +265,7 @@ impl ModelFolder {
             return Err("rag_model.json: yes_no and late_interaction are for a reranker with a graph".into());
         }
         check_threshold(ours.answer_threshold, kind)?;
+        check_weights(ours.answer_weights, kind)?;
         let backend = read_backend(path, &ours, kind)?;
         let (pooling, width) = read_pooling(path, ours.pooling, kind)?;
         let (query_prefix, passage_prefix) = read_prefixes(path, name, &ours)?;
@@ -282,6 +287,7 @@ impl ModelFolder {
             license: ours.license,
             languages: ours.languages,
             answer_threshold: ours.answer_threshold,
+            answer_weights: ours.answer_weights,
         })
     }
 
@@ -310,6 +316,7 @@ impl ModelFolder {
                 }
             },
             answer_threshold: self.answer_threshold,
+            answer_weights: self.answer_weights,
         }
     }
 
@@ -338,6 +345,15 @@ fn read_backend(path: &Path, ours: &RagModel, kind: ModelKind) -> Result<Backend
     }
     let graph = ["model.onnx", "onnx/model.onnx"].iter().map(|file| path.join(file)).find(|p| p.is_file());
     graph.map(|graph| BackendConfig::Onnx { graph }).ok_or_else(|| "the folder has no model.onnx".into())
+}
+
+fn check_weights(weights: Option<AnswerWeights>, kind: ModelKind) -> Result<(), &'static str> {
+    match (weights, kind) {
+        (None, _) => Ok(()),
+        (Some(_), ModelKind::Embedding) => Err("rag_model.json: answer_weights are for a reranker"),
+        (Some(weights), ModelKind::Reranker) if weights.are_finite() => Ok(()),
+        (Some(_), ModelKind::Reranker) => Err("rag_model.json: answer_weights must be finite"),
+    }
 }
 
 fn check_threshold(threshold: Option<f64>, kind: ModelKind) -> Result<(), &'static str> {

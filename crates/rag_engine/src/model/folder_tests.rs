@@ -202,6 +202,11 @@ fn a_reranker_may_have_a_threshold_for_answers() {
     let refused = |ours: &str, expected: &str| assert!(read(ours).unwrap_err().contains(expected), "{ours}");
     refused(r#"{"kind": "reranker", "answer_threshold": 1.5}"#, "from 0 to 1");
     refused(r#"{"kind": "embedding", "answer_threshold": 0.5}"#, "for a reranker");
+    let weights = r#"{"bias": -1.5, "best": 0.1, "window": 0.5, "next": -0.2}"#;
+    let found = read(&format!(r#"{{"kind": "reranker", "answer_weights": {weights}}}"#)).unwrap();
+    assert_eq!(found.info().answer_weights.map(|weights| weights.window), Some(0.5));
+    refused(&format!(r#"{{"kind": "embedding", "answer_weights": {weights}}}"#), "for a reranker");
+    refused(r#"{"kind": "reranker", "answer_weights": {"bias": 1}}"#, "best");
 }
 
 #[test]

@@ -347,5 +347,6 @@ fn unreadable(name: &str) -> ModelInfo {
         languages: Vec::new(),
         endpoint: None,
         answer_threshold: None,
+        answer_weights: None,
     }
 }

@@ -1,0 +1,141 @@
+//! Asks the questions, and checks what comes back with code of its own.
+
+use crate::sets::{Asked, Gold, Question};
+use rag_benches::{Times, timed};
+use serde_json::Value;
+
+/// Fewest characters of a quote that counts as a part of a gold sentence.
+const MIN_QUOTE_CHARS: usize = 20;
+
+/// What a question came to.
+pub(crate) struct Reply {
+    pub(crate) is_first_half: bool,
+    pub(crate) is_answerable: bool,
+    pub(crate) kind: String,
+    pub(crate) found: bool,
+    /// From 0 to 1. What was refused has one, too: that of the answer that it would have been.
+    pub(crate) confidence: f64,
+    /// Whether the first citation is of a document that answers.
+    pub(crate) cites_right_document: bool,
+    /// Whether the answer has what it must hold.
+    pub(crate) is_right: bool,
+    pub(crate) quotes: usize,
+    /// Quotes that are not what stands at their place in the document.
+    pub(crate) untrue_quotes: usize,
+    /// Words with a digit in the answer, and those of them that stand in no quote of it.
+    pub(crate) numbers: usize,
+    pub(crate) invented_numbers: Vec<String>,
+    /// The scores that the confidence was told from: best, window, next.
+    pub(crate) scores: Option<[f64; 3]>,
+    pub(crate) text: String,
+    pub(crate) question: String,
+}
+
+/// Asks all questions of a set, and how long each took. Whatever is found is answered: what would have been refused is told
+/// from the confidence afterwards, so that a curve can be drawn.
+pub(crate) fn ask(asked: &mut Asked<'_>, options: &str) -> (Vec<Reply>, Times) {
+    let Asked { name, questions, session, .. } = asked;
+    eprintln!("{name}: {} questions", questions.len());
+    let mut times = Times::default();
+    let client = session.client();
+    let statement = client
+        .prepare("SELECT rag_answer($1, filter => $2::text::jsonb, options => $3::text::jsonb)::text")
+        .unwrap();
+    let quote = client
+        .prepare("SELECT substr(text, $2 + 1, $3 - $2) FROM rag.document WHERE id = $1::text::uuid")
+        .unwrap();
+    let replies = questions
+        .iter()
+        .map(|question| {
+            let filter = question.filter().to_string();
+            let (time, row) =
+                timed(|| client.query_one(&statement, &[&question.text, &filter, &options]).unwrap());
+            times.push(time);
+            let answer: Value = serde_json::from_str(row.get(0)).unwrap();
+            let stored = |citation: &Value| -> Option<String> {
+                let place = |key: &str| citation[key].as_i64().unwrap() as i32;
+                let row = client
+                    .query_opt(
+                        &quote,
+                        &[&citation["document_id"].as_str().unwrap(), &place("char_from"), &place("char_to")],
+                    )
+                    .unwrap();
+                row.map(|row| row.get(0))
+            };
+            reply(question, &answer, stored)
+        })
+        .collect();
+    (replies, times)
+}
+
+fn reply(question: &Question, answer: &Value, mut stored: impl FnMut(&Value) -> Option<String>) -> Reply {
+    let text = answer["answer"].as_str().unwrap().to_owned();
+    let none = Vec::new();
+    let citations = answer["citations"].as_array().unwrap_or(&none);
+    let quotes: Vec<&str> = citations.iter().map(|citation| citation["quote"].as_str().unwrap()).collect();
+    let untrue =
+        citations.iter().filter(|citation| stored(citation).as_deref() != citation["quote"].as_str());
+    let untrue_quotes = untrue.count();
+    let numbers = words_with_digits(&without_markers(&text));
+    let quoted: Vec<String> = quotes.iter().flat_map(|quote| words_with_digits(quote)).collect();
+    let first = citations.first().and_then(|citation| citation["uri"].as_str()).unwrap_or_default();
+    let support = answer["diagnostics"].as_array().unwrap().iter().find(|stage| stage["stage"] == "support");
+    let score = |name: &str| support.and_then(|stage| stage["details"]["scores"][name].as_f64());
+    Reply {
+        is_first_half: question.is_first_half,
+        is_answerable: question.is_answerable(),
+        kind: question.kind.clone(),
+        found: answer["found"] == true,
+        confidence: answer["confidence"].as_f64().unwrap_or(0.0),
+        cites_right_document: question.documents.contains(first),
+        is_right: is_right(&question.gold, &text, &quotes),
+        quotes: quotes.len(),
+        untrue_quotes,
+        numbers: numbers.len(),
+        invented_numbers: numbers.into_iter().filter(|number| !quoted.contains(number)).collect(),
+        scores: score("best")
+            .zip(score("window"))
+            .zip(score("next"))
+            .map(|((best, window), next)| [best, window, next]),
+        text,
+        question: question.text.clone(),
+    }
+}
+
+fn is_right(gold: &Gold, text: &str, quotes: &[&str]) -> bool {
+    match gold {
+        Gold::Nothing => false,
+        Gold::Texts(texts) => texts.iter().any(|gold| plain(text).contains(&plain(gold))),
+        Gold::Sentences(sentences) => quotes.iter().any(|quote| {
+            let quote = plain(quote);
+            let is_part = |gold: &str| gold.contains(&quote) && quote.chars().count() >= MIN_QUOTE_CHARS;
+            sentences.iter().map(|gold| plain(gold)).any(|gold| quote.contains(&gold) || is_part(&gold))
+        }),
+    }
+}
+
+/// Words in lower case with one blank between them.
+fn plain(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+    format!(" {} ", words.map(str::to_lowercase).collect::<Vec<_>>().join(" "))
+}
+
+/// Dates, numbers and codes.
+fn words_with_digits(text: &str) -> Vec<String> {
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| word.contains(|c: char| c.is_ascii_digit()))
+        .map(str::to_lowercase)
+        .collect()
+}
+
+fn without_markers(text: &str) -> String {
+    let mut left = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('[') {
+        let digits = rest[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
+        let is_marker = digits > 0 && rest[at + 1 + digits..].starts_with(']');
+        left.push_str(&rest[..at + usize::from(!is_marker)]);
+        rest = &rest[if is_marker { at + digits + 2 } else { at + 1 }..];
+    }
+    left + rest
+}
