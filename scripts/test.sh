@@ -23,7 +23,8 @@ case $kind in
   server)
     # One process for each test file, not for each test: the tests of a file share a server.
     RAG_TEST_MANUAL=$("$ROOT/scripts/fetch-manual.sh")
-    export RAG_TEST_MANUAL
+    RAG_TEST_CLIENTS=$("$ROOT/scripts/fetch-clients.sh")
+    export RAG_TEST_MANUAL RAG_TEST_CLIENTS
     "$cargo" test --package rag_tests --no-fail-fast "$@"
     ;;
   smoke)

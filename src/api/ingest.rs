@@ -1,6 +1,6 @@
 //! Ingestion: storing documents and waiting for them.
 
-use super::work::PRIORITIES;
+use super::work::{PRIORITIES, scope_of};
 use super::{call, options_of, required};
 use crate::config;
 use crate::document::store::{process_now, store};
@@ -9,7 +9,6 @@ use crate::error::{Error, Result};
 use crate::pg::ErrorReport;
 use crate::pg::given_jsonb::GivenJsonb;
 use crate::pg::{server, server_file};
-use crate::search::scope::Scope;
 use crate::storage::document::NewDocument;
 use crate::storage::job::Steered;
 use crate::storage::{document, id, uuid};
@@ -110,7 +109,7 @@ fn process_documents(document_ids: Option<Vec<pgrx::Uuid>>) -> std::result::Resu
 fn rag_wait(collection: Option<&str>, timeout: Option<Interval>) -> std::result::Result<bool, ErrorReport> {
     call(|| {
         let patience = patience(timeout)?;
-        let scope = Scope::resolve(collection)?;
+        let scope = scope_of(collection)?;
         let own_attached = scope.attached_collections(true);
         let domains = scope.ids_outside(&own_attached);
         let awaited = Awaited { domains, own_attached, attached: scope.attached_collections(false) };

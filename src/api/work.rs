@@ -69,6 +69,14 @@ fn managed(name: &str) -> Result<Managed> {
     if domains.is_empty() { Err(refused) } else { Ok(Managed::Domains(domains)) }
 }
 
+/// What a caller sees of a collection, or of all.
+pub(super) fn scope_of(name: Option<&str>) -> Result<Scope> {
+    Scope::resolve(name).map_err(|error| match name {
+        Some(name) => hinted(error, name),
+        None => error,
+    })
+}
+
 /// A uuid as a literal is taken for a name.
 fn hinted(error: Error, name: &str) -> Error {
     let is_uuid = name.len() == 36 && name.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
@@ -192,10 +200,7 @@ fn retry(steered: Steered<'_>) -> Result<i64> {
 
 /// Domains of a collection, or of all that are the caller's, whose documents they may change.
 fn changeable_domains(name: Option<&str>) -> Result<Vec<Id>> {
-    let scope = Scope::resolve(name).map_err(|error| match name {
-        Some(name) => hinted(error, name),
-        None => error,
-    })?;
+    let scope = scope_of(name)?;
     if sees_everything() {
         return Ok(scope.ids());
     }

@@ -35,12 +35,20 @@ pub(crate) unsafe fn check(statement: *mut pg_sys::Node) -> Result<()> {
         };
         for reached in reached_from(oid) {
             if is_ours(reached) && !may_lock(reached, right) {
-                return Err(Error::forbidden(format!("must be owner of rag.{}", name(reached)))
-                    .hint("Others, and background workers, would wait for the table. SELECT … FOR UPDATE locks rows."));
+                return Err(refusal(&name(reached), right));
             }
         }
     }
     Ok(())
+}
+
+fn refusal(table: &str, right: Option<pg_sys::AclMode>) -> Error {
+    if right == Some(pg_sys::ACL_REFERENCES as pg_sys::AclMode) {
+        return Error::forbidden(format!("permission denied to refer to rag.{table}"))
+            .hint(format!("A superuser permits foreign keys: GRANT REFERENCES ON rag.{table} TO …"));
+    }
+    Error::forbidden(format!("must be owner of rag.{table}"))
+        .hint("Others, and background workers, would wait for the table. SELECT … FOR UPDATE locks rows.")
 }
 
 /// What a statement is about to lock so that writers wait for it, before it looks for the right to.

@@ -354,6 +354,19 @@ impl Cluster {
         path
     }
 
+    /// A folder that the server's user may write, in the cluster's folder. What works in it ends with the cluster.
+    pub fn subfolder(&self, name: &str) -> PathBuf {
+        let path = self.folder.join(name);
+        std::fs::create_dir(&path).unwrap();
+        self.installation.hand_over(&path);
+        path
+    }
+
+    /// Where clients find the server, in libpq's variables.
+    pub fn environment(&self) -> [(&'static str, String); 2] {
+        [("PGHOST", self.folder.display().to_string()), ("PGPORT", PORT.to_string())]
+    }
+
     /// The data directory.
     pub fn data(&self) -> &Path {
         &self.data

@@ -116,6 +116,8 @@ fn waiting_inside_of_the_transaction_that_holds_the_work_is_refused() {
     assert!(ann.holds("SELECT rag_wait()"), "a transaction that wrote nothing may wait");
     ann.run("COMMIT");
     ann.refuses("42704", "SELECT rag_wait('no such collection')");
+    let failure = ann.refuses("42704", "SELECT rag_wait('01a20e14-7255-7c73-b5c7-5e8cb9c70928')");
+    assert!(failure.hint.contains("::uuid"), "{failure}");
 }
 
 #[test]

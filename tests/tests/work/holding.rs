@@ -177,11 +177,16 @@ fn nobody_but_its_owner_locks_a_table_of_the_extension() {
         "CREATE TRIGGER t AFTER INSERT ON rag.document EXECUTE FUNCTION suppress_redundant_updates_trigger()",
         "ALTER TABLE parts ATTACH PARTITION rag.document DEFAULT",
         "ALTER TABLE parts DETACH PARTITION rag.document",
+    ] {
+        ann.refuses("42501", statement);
+    }
+    for statement in [
         "CREATE TABLE refers (id uuid REFERENCES rag.document (id))",
         "ALTER TABLE plain ADD FOREIGN KEY (id) REFERENCES rag.document (id)",
         "ALTER TABLE plain ADD COLUMN document uuid REFERENCES rag.document (id)",
     ] {
-        ann.refuses("42501", statement);
+        let failure = ann.refuses("42501", statement);
+        assert!(failure.hint.contains("GRANT REFERENCES ON rag.document"), "{failure}");
     }
     // What dumps and queries do, and what is their own.
     for mode in ["ACCESS SHARE", "ROW SHARE", "ROW EXCLUSIVE"] {
