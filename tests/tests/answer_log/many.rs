@@ -73,7 +73,10 @@ fn computed(admin: &mut Session) -> (i64, i64) {
 fn a_repeated_question_asks_no_model_again_unless_somebody_else_asks() {
     const CITED: &str = "The ferry leaves at nine [1].";
     let stub = ChatStub::start(ChatReply::Message(json!({"answer": CITED, "citations": [1]}).to_string()));
-    let cluster = Cluster::builder("answer_caches").setting("rag_ext.llm_retries", "0").start();
+    let cluster = Cluster::builder("answer_caches")
+        .setting("rag_ext.llm_retries", "0")
+        .setting("rag_ext.answer_log", "on")
+        .start();
     let database = cluster.database("caches");
     let [ann, bob] = ["ann", "bob"].map(|name| database.role(name));
     let (mut ann, mut bob) = (database.connect(&ann), database.connect(&bob));
@@ -98,8 +101,13 @@ fn a_repeated_question_asks_no_model_again_unless_somebody_else_asks() {
     wait_until("the endpoint is asked", LIMIT, || ann.json(chat)["method"] == "chat");
     let asked = stub.requests().len();
     let before = computed(&mut admin);
-    assert_eq!(ann.json(chat)["answer"], CITED);
+    let answer = ann.json(chat);
+    assert_eq!(answer["method"], "chat");
     assert_eq!((stub.requests().len(), computed(&mut admin)), (asked, before));
-    assert_eq!(bob.json(chat)["answer"], CITED);
+    assert_eq!(bob.json(chat)["answer"], answer["answer"]);
     assert_eq!(stub.requests().len(), asked + 1, "two callers share no completion");
+    wait_until("the answers are logged", LIMIT, || {
+        bob.column("SELECT DISTINCT method || ' ' || coalesce(models->>'chat', 'none') FROM rag.answer_log ORDER BY 1")
+            == ["chat stub", "extractive none"]
+    });
 }
