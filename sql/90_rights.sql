@@ -67,6 +67,8 @@ BEGIN
     WHERE f.owner_role = found_role AND f.owner LIKE 'role:%' AND f.owner <> adopt_principal.principal;
     UPDATE rag.query_log l SET owner = adopt_principal.principal
     WHERE l.owner_role = found_role AND l.owner LIKE 'role:%' AND l.owner <> adopt_principal.principal;
+    UPDATE rag.answer_log l SET owner = adopt_principal.principal
+    WHERE l.owner_role = found_role AND l.owner LIKE 'role:%' AND l.owner <> adopt_principal.principal;
 END $$;
 COMMENT ON FUNCTION rag.adopt_principal(regrole, text) IS
     'Sets apart what belonged to another role of this name, and renames what belonged to this role under another name.';

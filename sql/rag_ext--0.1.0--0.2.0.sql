@@ -243,6 +243,8 @@ BEGIN
     WHERE f.owner_role = found_role AND f.owner LIKE 'role:%' AND f.owner <> adopt_principal.principal;
     UPDATE rag.query_log l SET owner = adopt_principal.principal
     WHERE l.owner_role = found_role AND l.owner LIKE 'role:%' AND l.owner <> adopt_principal.principal;
+    UPDATE rag.answer_log l SET owner = adopt_principal.principal
+    WHERE l.owner_role = found_role AND l.owner LIKE 'role:%' AND l.owner <> adopt_principal.principal;
 END $$;
 -- The graph.
 
@@ -609,3 +611,157 @@ GROUP BY j.domain_id, d.collection, d.owner;
 COMMENT ON VIEW rag.graph_status IS
     'How far the chat model is with collections of option graph chat, in chunks that the caller sees, by collection and owner. error: why one was skipped, failed or waits, the latest.';
 INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'graph_status') ON CONFLICT DO NOTHING;
+
+-- Answers as data: the log of answers, who reads it, and views over it.
+SET LOCAL search_path = @extschema@, pg_temp;
+
+CREATE TABLE rag.log_reader (
+    role regrole PRIMARY KEY
+);
+COMMENT ON TABLE rag.log_reader IS 'Roles that read everybody''s rows of rag.answer_log, by rag_log_reader.';
+-- No policy: superusers, and the function that policies ask.
+ALTER TABLE rag.log_reader ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+
+CREATE FUNCTION rag.log_owners() RETURNS text[]
+    AS 'MODULE_PATHNAME', 'log_owners_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION rag.log_owners() IS 'Owners whose rows of rag.answer_log the caller may see: rag.principals(), or all that have some for roles of rag_log_reader.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'log_owners') ON CONFLICT DO NOTHING;
+
+CREATE FUNCTION rag.sees_log(owner text, owner_role regrole) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'sees_log_wrapper' LANGUAGE c STABLE STRICT LEAKPROOF PARALLEL RESTRICTED COST 0.0001 SUPPORT rag.policy_support;
+COMMENT ON FUNCTION rag.sees_log(text, regrole) IS 'Whether the caller may see rows of rag.answer_log of this owner: rag.is_mine, or rag_log_reader lets them see all.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'sees_log') ON CONFLICT DO NOTHING;
+
+CREATE TABLE rag.answer_log (
+    owner text NOT NULL,
+    owner_role regrole NOT NULL,
+    id uuid NOT NULL DEFAULT rag.new_id(),
+    answered_at timestamptz NOT NULL,
+    question text NOT NULL,
+    collection text,
+    answer text NOT NULL,
+    found boolean NOT NULL,
+    reason text,
+    method text NOT NULL,
+    confidence double precision,
+    citations jsonb NOT NULL,
+    models jsonb NOT NULL,
+    prompt_tokens integer,
+    completion_tokens integer,
+    milliseconds double precision NOT NULL,
+    stages jsonb NOT NULL,
+    shortened text[] NOT NULL,
+    PRIMARY KEY (owner, owner_role, id)
+);
+-- For workers, who take away what is old.
+CREATE INDEX answer_log_answered_at ON rag.answer_log (answered_at);
+ALTER TABLE rag.answer_log
+    ALTER owner SET STATISTICS 0, ALTER answered_at SET STATISTICS 0, ALTER question SET STATISTICS 0,
+    ALTER collection SET STATISTICS 0, ALTER answer SET STATISTICS 0, ALTER found SET STATISTICS 0, ALTER reason SET STATISTICS 0,
+    ALTER method SET STATISTICS 0, ALTER confidence SET STATISTICS 0, ALTER citations SET STATISTICS 0,
+    ALTER models SET STATISTICS 0, ALTER prompt_tokens SET STATISTICS 0, ALTER completion_tokens SET STATISTICS 0,
+    ALTER milliseconds SET STATISTICS 0, ALTER stages SET STATISTICS 0, ALTER shortened SET STATISTICS 0;
+COMMENT ON TABLE rag.answer_log IS 'Answers, while rag_ext.answer_log is on. For those who asked and for roles of rag_log_reader, until rag_ext.answer_log_retention. Not dumped.';
+COMMENT ON COLUMN rag.answer_log.owner IS 'Principal who asked.';
+COMMENT ON COLUMN rag.answer_log.owner_role IS 'The role behind the owner.';
+COMMENT ON COLUMN rag.answer_log.question IS 'Its first 2,000 characters.';
+COMMENT ON COLUMN rag.answer_log.collection IS 'As it was named; NULL: all that are the caller''s.';
+COMMENT ON COLUMN rag.answer_log.reason IS 'Why there is no answer, as rag_answer says it.';
+COMMENT ON COLUMN rag.answer_log.citations IS 'An object per citation, as rag_answer has them, with domain_id, sha256 (of the document as it was, NULL while a change waited to be processed) and own (whether it was of the owner''s own documents). rag.answer_citation has them as rows.';
+COMMENT ON COLUMN rag.answer_log.models IS '{"chat": who wrote it, "reranker": who measured support, "embedding": who embedded}; NULL where none did.';
+COMMENT ON COLUMN rag.answer_log.prompt_tokens IS 'Tokens that the chat model read, where its provider says so.';
+COMMENT ON COLUMN rag.answer_log.completion_tokens IS 'Tokens that it wrote.';
+COMMENT ON COLUMN rag.answer_log.stages IS 'An object per stage, as diagnostics of rag_answer has them.';
+COMMENT ON COLUMN rag.answer_log.shortened IS 'What was left out, because it was too large: question, quotes, stages, headings, answer, citations. Empty: nothing.';
+CREATE POLICY answer_log_read ON rag.answer_log FOR SELECT USING (rag.sees_log(owner, owner_role));
+CREATE POLICY answer_log_delete ON rag.answer_log FOR DELETE USING (rag.is_mine(owner, owner_role));
+ALTER TABLE rag.answer_log ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+INSERT INTO rag.builtin_policy VALUES
+    ('answer_log', 'answer_log_read', true, 'select'), ('answer_log', 'answer_log_delete', true, 'delete') ON CONFLICT DO NOTHING;
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'answer_log'), ('write', 'DELETE', 'answer_log') ON CONFLICT DO NOTHING;
+
+CREATE FUNCTION rag.citation_is_stale(owner text, owner_role regrole, answer_id uuid, n integer) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'citation_is_stale_wrapper' LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 100;
+COMMENT ON FUNCTION rag.citation_is_stale(text, regrole, uuid, integer) IS
+    'Whether the document of a citation in rag.answer_log has changed since or is gone. NULL where that is not known: the caller does not see it, or there is no such citation.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'citation_is_stale') ON CONFLICT DO NOTHING;
+
+CREATE FUNCTION rag_log_reader(role text, reads boolean DEFAULT true) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found_role regrole := to_regrole(quote_ident(role));
+BEGIN
+    PERFORM rag.require_superuser('rag_log_reader');
+    IF num_nulls(role, reads) > 0 THEN
+        RAISE EXCEPTION 'role and reads must not be null' USING ERRCODE = 'null_value_not_allowed';
+    END IF;
+    IF found_role IS NULL THEN
+        RAISE EXCEPTION 'role "%" does not exist', left(role, 64) USING ERRCODE = 'undefined_object';
+    END IF;
+    IF NOT reads THEN
+        DELETE FROM rag.log_reader r WHERE r.role = found_role;
+        RETURN;
+    END IF;
+    IF EXISTS (SELECT FROM rag.gateway g WHERE g.role = found_role) THEN
+        RAISE EXCEPTION 'role "%" is a gateway, whose users see their own rows alone', left(role, 64)
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Name a role that speaks for itself.';
+    END IF;
+    INSERT INTO rag.log_reader VALUES (found_role) ON CONFLICT ON CONSTRAINT log_reader_pkey DO NOTHING;
+END $$;
+COMMENT ON FUNCTION rag_log_reader(text, boolean) IS
+    'Superuser: lets a role, and who inherits from it, read everybody''s rows of rag.answer_log and its views, or with reads false no longer. The role must be enabled by rag_enable as well. Errors: 42501, 42704 no such role, 22023 a gateway.';
+
+CREATE FUNCTION rag_answer_many(
+    questions text[], collection text DEFAULT NULL, filter jsonb DEFAULT NULL, options jsonb DEFAULT '{}')
+    RETURNS TABLE (
+        n integer, question text, answer text, found boolean, reason text, method text, confidence double precision,
+        citations integer, result jsonb, sqlstate text, error text)
+    AS 'MODULE_PATHNAME', 'rag_answer_many_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED ROWS 10 COST 1000000;
+COMMENT ON FUNCTION rag_answer_many(text[], text, jsonb, jsonb) IS
+    'rag_answer for many questions, a row for each in their order; result is what rag_answer returns. A question that cannot be asked or answered has sqlstate and error in its row (classes 22, 54 and 58), and the others go on. At most 1000 questions.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_answer_many') ON CONFLICT DO NOTHING;
+-- Not of a role that is gone: its number may be another's where the dump is restored.
+SELECT pg_extension_config_dump('rag.log_reader', 'WHERE role::oid IN (SELECT r.oid FROM pg_catalog.pg_roles r)');
+
+SET LOCAL search_path = pg_catalog, pg_temp;
+
+CREATE VIEW rag.answer_citation WITH (security_invoker = true) AS
+SELECT l.owner, l.id AS answer_id, l.answered_at, l.question, l.collection, c.n, c.document_id, c.chunk_id, c.title, c.uri,
+       c.header_path, c.page_from, c.page_to, c.quote, c.char_from, c.char_to, c.support, decode(c.sha256, 'hex') AS sha256,
+       rag.citation_is_stale(l.owner, l.owner_role, l.id, c.n) AS stale
+FROM rag.answer_log l
+CROSS JOIN LATERAL jsonb_to_recordset(l.citations) AS c (
+    n integer, document_id uuid, chunk_id uuid, title text, uri text, header_path text[], page_from integer, page_to integer,
+    quote text, char_from integer, char_to integer, support double precision, sha256 text);
+COMMENT ON VIEW rag.answer_citation IS
+    'Citations of logged answers. stale: the document has changed since, or is gone; NULL where that is not known, as of a document that the caller does not see.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'answer_citation') ON CONFLICT DO NOTHING;
+
+CREATE VIEW rag.answers_per_day WITH (security_invoker = true) AS
+SELECT l.answered_at::date AS day, count(*) FILTER (WHERE l.found) AS answers, count(*) FILTER (WHERE NOT l.found) AS refusals,
+       avg(l.confidence) FILTER (WHERE l.found) AS mean_confidence, avg(l.milliseconds) AS mean_milliseconds
+FROM rag.answer_log l
+GROUP BY 1;
+COMMENT ON VIEW rag.answers_per_day IS
+    'Logged answers and refusals by day of the session''s time zone. mean_confidence is of answers whose support was measured, mean_milliseconds of answers and refusals.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'answers_per_day') ON CONFLICT DO NOTHING;
+
+CREATE VIEW rag.stage_latency WITH (security_invoker = true) AS
+SELECT s.stage, count(*) AS runs,
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY s.ms) AS p50_milliseconds,
+       percentile_cont(0.95) WITHIN GROUP (ORDER BY s.ms) AS p95_milliseconds
+FROM rag.answer_log l
+CROSS JOIN LATERAL jsonb_to_recordset(l.stages) AS s (stage text, ms double precision)
+GROUP BY s.stage;
+COMMENT ON VIEW rag.stage_latency IS 'How long the stages of logged answers took, in milliseconds. A stage that ran more than once for an answer counts as often.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'stage_latency') ON CONFLICT DO NOTHING;
+
+CREATE VIEW rag.cited_document WITH (security_invoker = true) AS
+SELECT c.document_id, (array_agg(c.title ORDER BY l.answered_at DESC))[1] AS title,
+       (array_agg(c.uri ORDER BY l.answered_at DESC))[1] AS uri, count(*) AS citations, count(DISTINCT (l.owner, l.owner_role, l.id)) AS answers,
+       max(l.answered_at) AS last_cited_at
+FROM rag.answer_log l
+CROSS JOIN LATERAL jsonb_to_recordset(l.citations) AS c (document_id uuid, title text, uri text)
+GROUP BY c.document_id;
+COMMENT ON VIEW rag.cited_document IS 'Documents by how often logged answers cite them, with title and uri as they were cited last.';
+INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'cited_document') ON CONFLICT DO NOTHING;

@@ -87,6 +87,12 @@ settings! {
     QUERY_LOG_RETENTION "query_log_retention" integer(30, 1..=36_500, Unit::Count) Reload Everyone
         "Days after which rows of rag.query_log are deleted."
         "Workers do so when they come by.";
+    ANSWER_LOG "answer_log" switch(false) Superuser Everyone
+        "Writes answers with their citations to rag.answer_log."
+        "Workers do so, a moment later. On a standby, in read-only transactions, and where more come than they can write, answers are left out and counted: see rag_status().";
+    ANSWER_LOG_RETENTION "answer_log_retention" integer(30, 1..=36_500, Unit::Count) Reload Everyone
+        "Days after which rows of rag.answer_log are deleted."
+        "Workers do so when they come by.";
 
     SYNC "sync" switch(false) User Everyone
         "Processes documents in the transaction that writes them."
@@ -293,6 +299,16 @@ pub(crate) fn query_log() -> bool {
 /// Days that the log of searches is kept.
 pub(crate) fn query_log_retention() -> i32 {
     QUERY_LOG_RETENTION.get()
+}
+
+/// Whether answers are noted for their log.
+pub(crate) fn answer_log() -> bool {
+    ANSWER_LOG.get()
+}
+
+/// Days that the log of answers is kept.
+pub(crate) fn answer_log_retention() -> i32 {
+    ANSWER_LOG_RETENTION.get()
 }
 
 /// Time between two looks at every database.

@@ -5,6 +5,7 @@
 
 mod extractive;
 mod generative;
+pub(crate) mod log;
 mod names;
 mod options;
 mod support;

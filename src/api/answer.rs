@@ -2,7 +2,7 @@
 
 use super::search::filter_of;
 use super::{call, options_of, required};
-use crate::answer::{self, Answer, AnswerOptions, AnswerRequest, Turn};
+use crate::answer::{self, Answer, AnswerOptions, AnswerRequest, Turn, log as answer_log};
 use crate::error::{Error, Result, excerpt};
 use crate::pg::ErrorReport;
 use crate::pg::given_jsonb::GivenJsonb;
@@ -26,24 +26,31 @@ fn ask(
     history: Option<GivenJsonb>,
     options: Option<GivenJsonb>,
 ) -> Result<Answer> {
-    let question = checked_query(required(question, "question")?, "question")?;
+    let question = asked(question)?;
     let filter = filter_of(filter)?;
     let history = history.map(|history| turns(&history.0)).transpose()?.unwrap_or_default();
     let options = AnswerOptions::read(&options_of(options)?)?;
     let scope = Scope::to_read(collection)?;
+    let filter = filter.as_ref();
+    let request = AnswerRequest { question, scope: &scope, filter, history: &history, options: &options };
+    answer_and_note(&request, collection)
+}
+
+/// A question, checked.
+pub(super) fn asked(question: Option<&str>) -> Result<&str> {
+    checked_query(required(question, "question")?, "question")
+}
+
+/// Answers a question, and leaves notes of it for the logs.
+pub(super) fn answer_and_note(request: &AnswerRequest<'_>, collection: Option<&str>) -> Result<Answer> {
     let since = Instant::now();
-    let answer = answer::answer(&AnswerRequest {
-        question,
-        scope: &scope,
-        filter: filter.as_ref(),
-        history: &history,
-        options: &options,
-    })?;
+    let answer = answer::answer(request)?;
+    answer_log::note(request, &answer, collection, since.elapsed())?;
     log::note(&LoggedCall {
-        query: question,
+        query: request.question,
         collection,
         mode: log::ANSWER,
-        k: options.k,
+        k: request.options.k,
         chunks: answer.citations.iter().map(|citation| citation.chunk).collect(),
         stages: &answer.stages,
         time: since.elapsed(),
@@ -91,51 +98,53 @@ fn rag_answer(
     history: Option<GivenJsonb>,
     options: Option<GivenJsonb>,
 ) -> std::result::Result<JsonB, ErrorReport> {
-    call(|| {
-        let answer = ask(question, collection, filter, history, options)?;
-        let citations: Vec<Value> = answer
-            .citations
-            .iter()
-            .map(|c| {
-                json!({
-                    "n": c.n,
-                    "document_id": uuid(c.document).to_string(),
-                    "chunk_id": uuid(c.chunk).to_string(),
-                    "title": c.title,
-                    "uri": c.uri,
-                    "header_path": c.header_path,
-                    "page_from": c.page_from,
-                    "page_to": c.page_to,
-                    "quote": c.quote,
-                    "char_from": c.char_from,
-                    "char_to": c.char_to,
-                    "support": c.support.map(rounded),
-                })
+    call(|| ask(question, collection, filter, history, options).map(|answer| JsonB(object_of(&answer))))
+}
+
+/// An answer as one object.
+pub(super) fn object_of(answer: &Answer) -> Value {
+    let citations: Vec<Value> = answer
+        .citations
+        .iter()
+        .map(|c| {
+            json!({
+                "n": c.n,
+                "document_id": uuid(c.document).to_string(),
+                "chunk_id": uuid(c.chunk).to_string(),
+                "title": c.title,
+                "uri": c.uri,
+                "header_path": c.header_path,
+                "page_from": c.page_from,
+                "page_to": c.page_to,
+                "quote": c.quote,
+                "char_from": c.char_from,
+                "char_to": c.char_to,
+                "support": c.support.map(rounded),
             })
-            .collect();
-        let unsupported: Vec<Value> = answer
-            .unsupported
-            .iter()
-            .map(|u| json!({ "sentence": u.sentence, "support": u.support.map(rounded) }))
-            .collect();
-        Ok(JsonB(json!({
-            "answer": answer.text,
-            "found": answer.refusal.is_none(),
-            "reason": answer.refusal.map(|r| r.name()),
-            "method": answer.method.name(),
-            "confidence": answer.confidence.map(rounded),
-            "citations": citations,
-            "unsupported": unsupported,
-            "pending": answer.pending,
-            "suggestions": answer.suggestions,
-            "warnings": answer.stages.warnings().collect::<Vec<_>>(),
-            "diagnostics": answer.stages.to_json(),
-        })))
+        })
+        .collect();
+    let unsupported: Vec<Value> = answer
+        .unsupported
+        .iter()
+        .map(|u| json!({ "sentence": u.sentence, "support": u.support.map(rounded) }))
+        .collect();
+    json!({
+        "answer": answer.text,
+        "found": answer.refusal.is_none(),
+        "reason": answer.refusal.map(|r| r.name()),
+        "method": answer.method.name(),
+        "confidence": answer.confidence.map(rounded),
+        "citations": citations,
+        "unsupported": unsupported,
+        "pending": answer.pending,
+        "suggestions": answer.suggestions,
+        "warnings": answer.stages.warnings().collect::<Vec<_>>(),
+        "diagnostics": answer.stages.to_json(),
     })
 }
 
 /// Four digits: what a reader can use.
-fn rounded(score: f64) -> f64 {
+pub(super) fn rounded(score: f64) -> f64 {
     (score * 10_000.0).round() / 10_000.0
 }
 

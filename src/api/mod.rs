@@ -5,6 +5,8 @@
 mod acronym;
 mod alter;
 mod answer;
+mod answer_log;
+mod answer_many;
 mod attach;
 mod chunking;
 mod collection;

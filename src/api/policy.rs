@@ -87,7 +87,7 @@ fn is_mine_or_public(name: &str, role: Oid) -> Result<bool, ErrorReport> {
     Ok(name == "public" || acts_as(name, role)?)
 }
 
-fn acts_as(name: &str, role: Oid) -> Result<bool, ErrorReport> {
+pub(super) fn acts_as(name: &str, role: Oid) -> Result<bool, ErrorReport> {
     Ok(principal::is_current(name, role) && principal::current_principals()?.iter().any(|p| p == name))
 }
 

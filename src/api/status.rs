@@ -5,7 +5,8 @@ use crate::config;
 use crate::engine;
 use crate::error::Result;
 use crate::pg::ErrorReport;
-use crate::pg::{elevation, principal, query_log, server, shared, transaction};
+use crate::pg::notes::{self, Log};
+use crate::pg::{elevation, principal, server, shared, transaction};
 use crate::storage::{self, job::Steered};
 use pgrx::JsonB;
 use pgrx::datum::TimestampWithTimeZone;
@@ -36,7 +37,7 @@ fn rag_status() -> std::result::Result<String, ErrorReport> {
             describe_models(&mut lines, &models);
         }
         describe_gateways(&mut lines)?;
-        describe_query_log(&mut lines);
+        describe_logs(&mut lines);
         match principal::current_principals() {
             Ok(_) => describe_documents(&mut lines)?,
             Err(refused) => lines.bad(format!("{}. {}", refused.message, refused.hint.unwrap_or_default())),
@@ -80,13 +81,18 @@ fn describe_workers(lines: &mut Lines) -> Result<()> {
 }
 
 /// Counts are about all users together.
-fn describe_query_log(lines: &mut Lines) {
-    if !config::query_log() || !principal::may_monitor() {
-        return;
-    }
-    match query_log::dropped() {
-        0 => lines.good("log of searches: on, none left out"),
-        dropped => lines.bad(format!("log of searches: on, {dropped} left out since the server started")),
+fn describe_logs(lines: &mut Lines) {
+    for (log, is_on) in [(Log::Queries, config::query_log()), (Log::Answers, config::answer_log())] {
+        if !is_on || !principal::may_monitor() {
+            continue;
+        }
+        let subject = log.subject();
+        match notes::dropped(log) {
+            0 => lines.good(format!("log of {subject}: on, none left out")),
+            dropped => {
+                lines.bad(format!("log of {subject}: on, {dropped} left out since the server started"));
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use pgrx::{Internal, IntoDatum, is_a, pg_sys};
 use std::ffi::CStr;
 
 /// Functions of policies, with that which lists what their first argument must be among.
-const LISTS: [(&CStr, &CStr); 10] = [
+const LISTS: [(&CStr, &CStr); 11] = [
     (c"sees", c"readable_domain_ids"),
     (c"sees_document", c"readable_domain_ids"),
     (c"sees_part", c"readable_domain_ids"),
@@ -20,6 +20,7 @@ const LISTS: [(&CStr, &CStr); 10] = [
     (c"sees_grant", c"granted_domain_ids"),
     (c"is_mine", c"principals"),
     (c"is_mine_or_public", c"principals_and_public"),
+    (c"sees_log", c"log_owners"),
 ];
 
 /// What part of a table's rows a caller is taken to see. A constant: estimates must not depend on what others have.

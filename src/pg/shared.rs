@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::pg::work_queue::{WORKERS, WorkQueue, WorkerSlot};
-use crate::pg::{interrupts, query_log, server, transaction, worker};
+use crate::pg::{interrupts, notes, server, transaction, worker};
 use pgrx::{PGRXSharedMemory, PgLogLevel, PgLwLock, PgSqlErrorCode, pg_guard, pg_shmem_init, pg_sys};
 use rag_core::hash::sha256;
 use std::cell::Cell;
@@ -32,7 +32,7 @@ static AVAILABLE: AtomicBool = AtomicBool::new(false);
 pub(crate) fn reserve() {
     pg_shmem_init!(WORK = WorkQueue::EMPTY);
     pg_shmem_init!(ENGINE = EngineSlot::EMPTY);
-    query_log::reserve();
+    notes::reserve();
     AVAILABLE.store(true, Ordering::Relaxed);
 }
 

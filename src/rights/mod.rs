@@ -4,9 +4,11 @@
 //! policies, always in the same steps: neither locks nor counters nor plans tell what was found. They are made once
 //! per statement, and cost with what the caller has, and with the number of attached tables.
 
+mod log_reader;
 mod parts;
 mod sight;
 
+pub(crate) use log_reader::reads_all_answers;
 pub(crate) use sight::Sight;
 
 use crate::attach::{self, Visibility};

@@ -3,7 +3,8 @@
 use super::diagnostics::Stages;
 use crate::config;
 use crate::error::{Error, Result};
-use crate::pg::{principal, query_log, query_queue, server};
+use crate::pg::notes::{self, Log};
+use crate::pg::{principal, server};
 use crate::storage::{Id, text_of_id};
 use rag_core::hash::sha256;
 use serde_json::json;
@@ -37,28 +38,42 @@ pub(crate) const ANSWER: &str = "answer";
 /// Leaves a note of a call. What cannot be noted is counted, and disturbs nobody.
 pub(crate) fn note(call: &LoggedCall<'_>) {
     if config::query_log() && leave_note(call).is_err() {
-        query_log::drop_note();
+        notes::drop_note(Log::Queries);
     }
 }
 
 fn leave_note(call: &LoggedCall<'_>) -> Result<()> {
-    let owner = principal::current_owner()?;
-    if owner.len() > MAX_OWNER_BYTES {
-        return Err(Error::limit(format!("an owner of {} bytes is not logged", owner.len())));
-    }
-    let role = principal::existing_role(&owner)?.to_u32();
+    let NoteOwner { name, role, number } = note_owner()?;
     let query: String = call.query.chars().take(MAX_QUERY_CHARS).collect();
     let chunks: Vec<String> = call.chunks.iter().take(MAX_CHUNKS).map(|chunk| text_of_id(*chunk)).collect();
     let mut note = json!({
-        "owner": owner, "owner_role": role, "at": server::now(), "query": query,
+        "owner": name, "owner_role": role, "at": server::now(), "query": query,
         "collection": call.collection, "mode": call.mode, "k": call.k, "hits": call.chunks.len(),
         "milliseconds": call.time.as_secs_f64() * 1000.0, "chunk_ids": chunks, "stages": call.stages.to_json(),
     });
-    if note.to_string().len() > query_queue::NOTE_BYTES {
+    if note.to_string().len() > Log::Queries.note_bytes() {
         // Reasons of many stages may be long: better a note without them than none.
         note["stages"] = json!([]);
     }
-    let [a, b, c, d, e, f, g, h, ..] = sha256(owner.as_bytes());
-    query_log::push(role, u64::from_be_bytes([a, b, c, d, e, f, g, h]), note.to_string().as_bytes());
+    notes::push(Log::Queries, role, number, note.to_string().as_bytes());
     Ok(())
+}
+
+/// Whose a note is.
+pub(crate) struct NoteOwner {
+    pub(crate) name: String,
+    pub(crate) role: u32,
+    /// Tells owners of one role apart.
+    pub(crate) number: u64,
+}
+
+/// The caller, as the owner of a note.
+pub(crate) fn note_owner() -> Result<NoteOwner> {
+    let name = principal::current_owner()?;
+    if name.len() > MAX_OWNER_BYTES {
+        return Err(Error::limit(format!("an owner of {} bytes is not logged", name.len())));
+    }
+    let role = principal::existing_role(&name)?.to_u32();
+    let [a, b, c, d, e, f, g, h, ..] = sha256(name.as_bytes());
+    Ok(NoteOwner { name, role, number: u64::from_be_bytes([a, b, c, d, e, f, g, h]) })
 }

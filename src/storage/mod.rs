@@ -5,6 +5,7 @@
 
 pub(crate) mod acronym;
 pub(crate) mod added_policy;
+pub(crate) mod answer_log;
 pub(crate) mod attached_row;
 pub(crate) mod attached_run;
 pub(crate) mod attachment;

@@ -6,16 +6,17 @@
 use super::{attach, merge, model_change};
 use crate::config;
 use crate::error::{Error, Result, unless_locked};
-use crate::pg::{query_log as notes, shared, worker};
+use crate::pg::notes::{self, Log};
+use crate::pg::{shared, worker};
 use crate::search;
 use crate::storage::dropped::{self, Progress};
-use crate::storage::{graph_job, query_log, vector_index, verify};
+use crate::storage::{answer_log, graph_job, query_log, vector_index, verify};
 use std::time::{Duration, Instant};
 
 /// Between two looks of a busy worker for what is rarely to be done.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Between two looks for old rows of the log of searches.
+/// Between two looks for old rows of the logs of searches and answers.
 const BETWEEN_CLEANINGS: Duration = Duration::from_secs(3600);
 
 /// Between two complaints about the same.
@@ -24,7 +25,7 @@ const BETWEEN_COMPLAINTS: Duration = Duration::from_secs(3600);
 /// Vectors that a worker looks at for some without a chunk.
 const SWEPT: i64 = 10_000;
 
-/// Notes of searches that are written at a time, and old rows of their log that are deleted at a time.
+/// Notes of a log that are written at a time, and old rows of it that are deleted at a time.
 const NOTES: usize = 64;
 const OLD_ROWS: i64 = 5_000;
 
@@ -34,8 +35,8 @@ pub(super) struct Chores {
     model_change: model_change::Progress,
     looked: Instant,
     swept: bool,
-    /// When the log of searches had nothing old left.
-    log_cleaned: Option<Instant>,
+    /// When the logs of searches and answers had nothing old left.
+    logs_cleaned: Option<Instant>,
     complained: Option<Instant>,
 }
 
@@ -46,7 +47,7 @@ impl Chores {
             model_change: Default::default(),
             looked: Instant::now(),
             swept: false,
-            log_cleaned: None,
+            logs_cleaned: None,
             complained: None,
         }
     }
@@ -59,7 +60,7 @@ impl Chores {
         self.clear()?;
         self.change_models()?;
         write_notes()?;
-        self.clean_log()?;
+        self.clean_logs()?;
         if self.looked.elapsed() >= LOOK {
             want_indexes()?;
             want_graph()?;
@@ -75,7 +76,7 @@ impl Chores {
             || merge::merge_once()?
             || self.clear()?
             || self.change_models()?
-            || self.clean_log()?
+            || self.clean_logs()?
         {
             return Ok(true);
         }
@@ -95,15 +96,20 @@ impl Chores {
         Ok(())
     }
 
-    /// Takes away what is too old in the log of searches; once in a while.
-    fn clean_log(&mut self) -> Result<bool> {
-        if self.log_cleaned.is_some_and(|last| last.elapsed() < BETWEEN_CLEANINGS) {
+    /// Takes away what is too old in the logs of searches and answers; once in a while.
+    fn clean_logs(&mut self) -> Result<bool> {
+        if self.logs_cleaned.is_some_and(|last| last.elapsed() < BETWEEN_CLEANINGS) {
             return Ok(false);
         }
-        let days = config::query_log_retention();
-        let deleted = unless_locked(worker::transaction(|| query_log::delete_old(days, OLD_ROWS)))?;
-        let is_clean = deleted != Some(true);
-        self.log_cleaned = is_clean.then(Instant::now);
+        let mut is_clean = true;
+        for log in Log::ALL {
+            let delete = || match log {
+                Log::Queries => query_log::delete_old(config::query_log_retention(), OLD_ROWS),
+                Log::Answers => answer_log::delete_old(config::answer_log_retention(), OLD_ROWS),
+            };
+            is_clean &= unless_locked(worker::transaction(delete))? != Some(true);
+        }
+        self.logs_cleaned = is_clean.then(Instant::now);
         Ok(!is_clean)
     }
 
@@ -148,22 +154,34 @@ impl Chores {
     }
 }
 
-/// Writes notes that searches have left; false if there were none.
+/// Writes notes that searches and answers have left; false if there were none.
 fn write_notes() -> Result<bool> {
+    let mut were_some = false;
+    for log in Log::ALL {
+        were_some |= write_notes_of(log)?;
+    }
+    Ok(were_some)
+}
+
+fn write_notes_of(log: Log) -> Result<bool> {
     let taken: Vec<String> =
-        notes::take(NOTES).into_iter().filter_map(|note| String::from_utf8(note).ok()).collect();
+        notes::take(log, NOTES).into_iter().filter_map(|note| String::from_utf8(note).ok()).collect();
     if taken.is_empty() {
         return Ok(false);
     }
-    worker::set_activity("rag_ext: writing the log of searches");
-    let written = worker::transaction(|| query_log::write(&taken));
+    worker::set_activity(&format!("rag_ext: writing the log of {}", log.subject()));
+    let written = worker::transaction(|| match log {
+        Log::Queries => query_log::write(&taken),
+        Log::Answers => answer_log::write(&taken),
+    });
     if written.is_err() {
-        taken.iter().for_each(|_| notes::drop_note());
+        taken.iter().for_each(|_| notes::drop_note(log));
     }
     match unless_locked(written) {
-        // Notes of searches are no reason to stop working.
+        // Notes are no reason to stop working.
         Err(error) if !worker::should_stop() => {
-            let message = format!("rag_ext: notes of searches cannot be written: {}", error.one_line());
+            let message =
+                format!("rag_ext: notes of {} cannot be written: {}", log.subject(), error.one_line());
             worker::log(pgrx::PgLogLevel::WARNING, error.code, message, None);
             Ok(true)
         }

@@ -235,7 +235,7 @@ fn everybody_is_shown_what_a_model_of_the_rights_says() {
     let worlds = std::env::var("RAG_TEST_WORLDS").map_or(WORLDS, |text| text.parse().unwrap());
     let database = Database::new("oracle");
     database.admin().run(&format!(
-        "SELECT rag_enable('public'); ALTER DATABASE {0} SET log_min_messages = fatal; ALTER DATABASE {0} SET rag_ext.query_log = on",
+        "SELECT rag_enable('public'); ALTER DATABASE {0} SET log_min_messages = fatal; ALTER DATABASE {0} SET rag_ext.query_log = on; ALTER DATABASE {0} SET rag_ext.answer_log = on",
         database.name()
     ));
     let begun = Instant::now();

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../src/pg/query_queue.rs"]
+#[path = "../../src/pg/note_queue.rs"]
 #[allow(dead_code, reason = "the extension uses what these tests do not")]
-mod query_queue;
+mod note_queue;
 
-use query_queue::{Holder, NOTE_BYTES, PLACES, Pushed, QueryQueue, has_room};
+use note_queue::{Holder, Pushed, QUERIES as PLACES, QUERY_BYTES as NOTE_BYTES, QueryQueue, has_room};
 use rag_tests::{Cluster, Session, wait_until};
 use std::time::Duration;
 

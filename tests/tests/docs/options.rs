@@ -7,13 +7,14 @@ use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A call of each function that takes options, as far as it needs other arguments.
-const CALLS: [(&str, &str); 20] = [
+const CALLS: [(&str, &str); 21] = [
     ("rag_search", "'x'"),
     ("rag_explain", "'x'"),
     ("rag_evaluate", "NULL, 'query', 'judgement'"),
     ("rag_feedback", "'x', rag.new_id(), 1"),
     ("rag_answer", "'x'"),
     ("rag_answer_text", "'x'"),
+    ("rag_answer_many", "'{x}'"),
     ("rag_cite", "'x'"),
     ("rag_rerank", "'x', ARRAY['y']"),
     ("rag_related", "'x'"),

@@ -9,7 +9,7 @@ use std::time::Duration;
 const FOREIGN: usize = 50_000;
 
 /// What ann reads: tables and views, as a whole and by what foreign rows have too.
-const READS: [&str; 22] = [
+const READS: [&str; 28] = [
     "SELECT count(*) FROM rag.feedback",
     "SELECT count(*) FROM rag.feedback WHERE query = 'whose is it'",
     "SELECT count(*) FROM rag.feedback WHERE chunk_id = ANY (SELECT id FROM rag.chunk)",
@@ -19,6 +19,11 @@ const READS: [&str; 22] = [
     "SELECT count(*) FROM rag.query_log",
     "SELECT max(searched_at) FROM rag.query_log",
     "SELECT count(*) FROM rag.query_log WHERE searched_at > now() - interval '1 day' AND mode = 'keyword'",
+    "SELECT count(*) FROM rag.answer_log",
+    "SELECT count(*) FROM rag.answer_log WHERE answered_at > now() - interval '1 day' AND method = 'extractive'",
+    "SELECT * FROM rag.answers_per_day",
+    "SELECT * FROM rag.stage_latency",
+    "SELECT document_id, citations FROM rag.cited_document",
     "SELECT count(*) FROM rag.acronym WHERE short_key = 'SLA'",
     "SELECT count(*) FROM rag.mined_acronym WHERE short_key = 'SLA'",
     "SELECT count(*) FROM rag.mined_acronym WHERE long_key = 'service level agreement'",
@@ -32,6 +37,7 @@ const READS: [&str; 22] = [
     "SELECT * FROM rag.graph_link WHERE target = 'fc-001-234'",
     "DELETE FROM rag.feedback WHERE query = 'nobody asked this'",
     "DELETE FROM rag.query_log WHERE query = 'nobody asked this'",
+    "DELETE FROM rag.answer_log WHERE question = 'nobody asked this'",
 ];
 
 /// What ann calls, whose statements are the extension's own.
@@ -73,7 +79,7 @@ fn counted(session: &mut Session, sql: &str) -> Vec<Vec<Option<String>>> {
     let counts = session.rows(
         "SELECT c.relname, sum(pg_stat_get_xact_tuples_returned(coalesce(i.indexrelid, c.oid)))::text
          FROM pg_class c LEFT JOIN pg_index i ON i.indrelid = c.oid
-         WHERE c.relnamespace = 'rag'::regnamespace AND c.relname IN ('feedback', 'query_log', 'acronym', 'mined_acronym',
+         WHERE c.relnamespace = 'rag'::regnamespace AND c.relname IN ('feedback', 'query_log', 'answer_log', 'acronym', 'mined_acronym',
                'entity_mention', 'entity_relation', 'document_link')
          GROUP BY 1 ORDER BY 1",
     );
@@ -100,6 +106,10 @@ fn reads_go_over_no_foreign_row() {
         format!(
             "INSERT INTO rag.query_log (owner, owner_role, searched_at, query, mode, k, hits, milliseconds, chunk_ids, stages)
              SELECT 'role:{role}', '{role}'::regrole, now() - n * interval '1 second', 'query ' || n, 'keyword', 10, 0, 1, '{{}}', '[]'
+             FROM generate_series(1, {count}) n;
+             INSERT INTO rag.answer_log (owner, owner_role, answered_at, question, answer, found, method, citations, models, milliseconds, stages, shortened)
+             SELECT 'role:{role}', '{role}'::regrole, now() - n * interval '1 second', 'question ' || n, 'x', true, 'extractive',
+                    jsonb_build_array(jsonb_build_object('n', 1, 'document_id', gen_random_uuid())), '{{}}', 1, '[{{\"stage\": \"support\", \"ms\": 1}}]', '{{}}'
              FROM generate_series(1, {count}) n"
         )
     };

@@ -21,8 +21,9 @@ const BY_DOMAIN: [&str; 12] = [
     "graph_job",
 ];
 /// Relations that are not for ordinary roles.
-const INTERNAL: [&str; 8] = [
+const INTERNAL: [&str; 9] = [
     "gateway",
+    "log_reader",
     "embedding",
     "vector_space",
     "added_policy",
@@ -32,7 +33,8 @@ const INTERNAL: [&str; 8] = [
     "allowed_privilege",
 ];
 /// Views over documents, with an owner.
-const BY_OWNER: [&str; 7] = [
+const BY_OWNER: [&str; 8] = [
+    "answer_citation",
     "job_status",
     "failed_job",
     "document_in",
@@ -63,6 +65,14 @@ fn personas(database: &Database<'_>) -> Vec<Persona> {
         session.run("SET rag_ext.user_id = '7'");
         write_everything(&mut session, gateway);
     }
+    // As workers write it.
+    admin.run(
+        "INSERT INTO rag.answer_log (owner, owner_role, answered_at, question, answer, found, method, citations, models, milliseconds, stages, shortened)
+         SELECT d.owner, m.owner_role, now(), 'whose is it', d.text, true, 'extractive',
+                jsonb_build_array(jsonb_build_object('n', 1, 'document_id', d.id, 'domain_id', d.domain_id, 'sha256', encode(d.sha256, 'hex'), 'own', true)),
+                '{}', 1, '[{\"stage\": \"support\", \"ms\": 1}]', '{}'
+         FROM rag.document d JOIN rag.domain m ON m.id = d.domain_id WHERE d.status = 'done'",
+    );
     // What is compared is read twice, and workers merge segments for a while after the last document is done.
     wait_until("the workers have left", Duration::from_secs(120), || {
         admin.count("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type LIKE 'rag_ext%'") == 0
@@ -137,7 +147,7 @@ fn every_relation_shows_each_caller_exactly_his_rows() {
             let expected = match relation {
                 _ if BY_DOMAIN.contains(&relation) => format!("{shown} WHERE domain_id IN ({domains})"),
                 _ if BY_OWNER.contains(&relation) => format!("{shown} WHERE owner = ANY ({owners})"),
-                "domain" | "collection" | "feedback" | "query_log" => {
+                "domain" | "collection" | "feedback" | "query_log" | "answer_log" => {
                     format!("{shown} WHERE owner = ANY ({owners})")
                 }
                 // They name neither domain nor owner: as many as these owners have, each of which has their own documents.
@@ -160,6 +170,22 @@ fn every_relation_shows_each_caller_exactly_his_rows() {
                         "SELECT coalesce(string_agg(collection_id::text, ',' ORDER BY collection_id), '')";
                     let seen = person.session.value(&format!("{keys} FROM rag.collection_status"));
                     let wanted = admin.value(&format!("{keys} FROM (SELECT id AS collection_id FROM rag.collection WHERE owner = ANY ({owners})) x"));
+                    assert_eq!(seen, wanted, "{}: rag.{relation}", person.name);
+                    continue;
+                }
+                // Of rows that are summed up: as many as these owners have.
+                "answers_per_day" | "stage_latency" | "cited_document" => {
+                    let (what, of) = match relation {
+                        "answers_per_day" => ("answers + refusals", "count(*)"),
+                        "stage_latency" => ("runs", "sum(jsonb_array_length(stages))"),
+                        _ => ("citations", "sum(jsonb_array_length(citations))"),
+                    };
+                    let seen = person
+                        .session
+                        .count(&format!("SELECT coalesce(sum({what}), 0)::bigint FROM rag.{relation}"));
+                    let wanted = admin.count(&format!(
+                        "SELECT coalesce({of}, 0)::bigint FROM rag.answer_log WHERE owner = ANY ({owners})"
+                    ));
                     assert_eq!(seen, wanted, "{}: rag.{relation}", person.name);
                     continue;
                 }

@@ -9,7 +9,7 @@ use rag_tests::{Database, Random, Session, literal};
 use std::fmt::Write;
 
 /// Tables that ordinary roles may read.
-const TABLES: [&str; 21] = [
+const TABLES: [&str; 22] = [
     "document",
     "chunk",
     "section",
@@ -30,6 +30,7 @@ const TABLES: [&str; 21] = [
     "document_link",
     "feedback",
     "query_log",
+    "answer_log",
     "graph_job",
 ];
 
@@ -120,6 +121,9 @@ fn logged(role: &str, count: usize) -> String {
     format!(
         "INSERT INTO rag.query_log (owner, owner_role, searched_at, query, mode, k, hits, milliseconds, chunk_ids, stages)
          SELECT 'role:{role}', '{role}'::regrole, '2026-01-01', 'a query of {role}, ' || n, 'keyword', 10, 0, 1, '{{}}', '[]'
+         FROM generate_series(1, {count}) n;
+         INSERT INTO rag.answer_log (owner, owner_role, answered_at, question, answer, found, method, citations, models, milliseconds, stages, shortened)
+         SELECT 'role:{role}', '{role}'::regrole, '2026-01-01', 'a question of {role}, ' || n, 'x', true, 'extractive', '[]', '{{}}', 1, '[]', '{{}}'
          FROM generate_series(1, {count}) n"
     )
 }
@@ -226,7 +230,10 @@ fn statements(guess: &Guess) -> Vec<String> {
         format!("SELECT count(*) FROM rag.{table} t JOIN (VALUES (1)) v (n) ON {condition}"),
     ];
     // Not of a collection: what its foreign keys go over, Postgres counts as it does for any table.
-    if matches!(*table, "document" | "metadata_rule" | "accepted_collection" | "feedback" | "query_log") {
+    if matches!(
+        *table,
+        "document" | "metadata_rule" | "accepted_collection" | "feedback" | "query_log" | "answer_log"
+    ) {
         statements.push(format!("DELETE FROM rag.{table} WHERE {condition}"));
     }
     if *table == "document" {

@@ -27,6 +27,7 @@ pub(crate) fn tables(session: &mut Session, viewer: Viewer<'_>) -> Verdict {
          UNION ALL SELECT 'acronym', c.owner || '/' || c.name FROM rag.acronym a JOIN rag.collection c ON c.id = a.collection_id
          UNION ALL SELECT 'acronyms', count(*)::text FROM rag.acronym
          UNION ALL SELECT 'query_log', owner FROM rag.query_log
+         UNION ALL SELECT 'answer_log', owner FROM rag.answer_log
          UNION ALL SELECT 'graph_entity', coalesce(sum(documents), 0)::text FROM rag.graph_entity WHERE key = 'log_level'";
     let rows = session.try_rows(sql).map_err(|failure| failure.to_string())?;
     let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -72,9 +73,11 @@ pub(crate) fn tables(session: &mut Session, viewer: Viewer<'_>) -> Verdict {
     let given: BTreeSet<String> = given.map(|c| world.collections[*c].full_name()).collect();
     same("number of acronyms", &take("acronyms"), &BTreeSet::from([given.len().to_string()]))?;
     same("acronym", &take("acronym"), &given)?;
-    let principals = world.principals(caller).into_iter().map(|p| p.text).collect();
-    let logged = take("query_log");
-    same("query_log", &logged, &logged.intersection(&principals).cloned().collect())?;
+    let principals: BTreeSet<String> = world.principals(caller).into_iter().map(|p| p.text).collect();
+    for log in ["query_log", "answer_log"] {
+        let logged = take(log);
+        same(log, &logged, &logged.intersection(&principals).cloned().collect())?;
+    }
     same("graph_entity", &take("graph_entity"), &BTreeSet::from([chunks.len().to_string()]))
 }
 

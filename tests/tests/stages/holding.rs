@@ -36,9 +36,16 @@ fn a_search_waits_for_no_table_that_it_does_not_read() {
         assert!(tables.iter().any(|table| table == needed), "{needed}");
     }
     let others: Vec<&String> = tables.iter().filter(|table| !NEEDED.contains(&table.as_str())).collect();
-    for named in
-        ["feedback", "query_log", "acronym", "mined_acronym", "job", "entity_mention", "metadata_value"]
-    {
+    for named in [
+        "feedback",
+        "query_log",
+        "answer_log",
+        "acronym",
+        "mined_acronym",
+        "job",
+        "entity_mention",
+        "metadata_value",
+    ] {
         assert!(others.iter().any(|table| *table == named), "{named}");
     }
     let mut waited = Vec::new();

@@ -1,13 +1,19 @@
-//! Notes of searches on their way to `rag.query_log`: plain data that lies in shared memory. Knows no Postgres; times are
-//! microseconds on any one clock.
+//! Notes of calls on their way to `rag.query_log` and `rag.answer_log`: plain data that lies in shared memory. Knows no
+//! Postgres; times are microseconds on any one clock.
 //!
 //! It is bounded, and nobody waits for a place: where none is free, a note is dropped and counted. Nobody crowds the others
 //! out: see [`has_room`].
 
-/// Notes of all databases together.
-pub(crate) const PLACES: usize = 256;
-/// Most bytes of a note.
-pub(crate) const NOTE_BYTES: usize = 4000;
+/// Searches: notes of all databases together, and most bytes of one.
+pub(crate) const QUERIES: usize = 256;
+pub(crate) const QUERY_BYTES: usize = 4000;
+
+/// Answers, with their citations.
+pub(crate) const ANSWERS: usize = 64;
+pub(crate) const ANSWER_BYTES: usize = 16_000;
+
+pub(crate) type QueryQueue = NoteQueue<QUERIES, QUERY_BYTES>;
+pub(crate) type AnswerQueue = NoteQueue<ANSWERS, ANSWER_BYTES>;
 
 /// After so long nobody comes for a note, as where its database is gone: it makes room for another one.
 const FORGOTTEN: i64 = 120_000_000;
@@ -48,15 +54,17 @@ pub(crate) fn has_room(free: usize, held: [usize; 3]) -> bool {
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct Place<const BYTES: usize> {
     /// Nobody's is an empty place.
     holder: Holder,
     at: i64,
     length: usize,
-    bytes: [u8; NOTE_BYTES],
+    bytes: [u8; BYTES],
 }
 
-const EMPTY_PLACE: Place = Place { holder: Holder::NOBODY, at: 0, length: 0, bytes: [0; NOTE_BYTES] };
+impl<const BYTES: usize> Place<BYTES> {
+    const EMPTY: Self = Self { holder: Holder::NOBODY, at: 0, length: 0, bytes: [0; BYTES] };
+}
 
 /// Whether a note was taken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,25 +78,25 @@ pub(crate) enum Pushed {
 
 /// Notes by database, and how many were dropped.
 #[derive(Clone, Copy)]
-pub(crate) struct QueryQueue {
-    places: [Place; PLACES],
+pub(crate) struct NoteQueue<const PLACES: usize, const BYTES: usize> {
+    places: [Place<BYTES>; PLACES],
     dropped: u64,
 }
 
-impl QueryQueue {
-    pub(crate) const EMPTY: Self = Self { places: [EMPTY_PLACE; PLACES], dropped: 0 };
+impl<const PLACES: usize, const BYTES: usize> NoteQueue<PLACES, BYTES> {
+    pub(crate) const EMPTY: Self = Self { places: [Place::EMPTY; PLACES], dropped: 0 };
 
     /// Takes in a note; one that is too long, or finds no place, is dropped.
     pub(crate) fn push(&mut self, holder: Holder, note: &[u8], now: i64) -> Pushed {
         let is_free =
-            |place: &Place| place.holder == Holder::NOBODY || now.saturating_sub(place.at) > FORGOTTEN;
+            |place: &Place<BYTES>| place.holder == Holder::NOBODY || now.saturating_sub(place.at) > FORGOTTEN;
         let is_first = !self.places.iter().any(|place| place.holder.database == holder.database);
         let free = self.places.iter().filter(|place| is_free(place)).count();
         let held = [1, 2, 3].map(|common| {
-            let is_held = |place: &&Place| !is_free(place) && place.holder.in_common(holder) >= common;
+            let is_held = |place: &&Place<BYTES>| !is_free(place) && place.holder.in_common(holder) >= common;
             self.places.iter().filter(is_held).count()
         });
-        let may_have = note.len() <= NOTE_BYTES && has_room(free, held);
+        let may_have = note.len() <= BYTES && has_room(free, held);
         let found = self.places.iter_mut().find(|place| is_free(place)).filter(|_| may_have);
         let Some(place) = found else {
             self.drop_note();
@@ -111,7 +119,7 @@ impl QueryQueue {
 
     /// Takes out at most so many notes of a database, the oldest first.
     pub(crate) fn take(&mut self, database: u32, most: usize) -> Vec<Vec<u8>> {
-        let mut of_database: Vec<&mut Place> =
+        let mut of_database: Vec<&mut Place<BYTES>> =
             self.places.iter_mut().filter(|place| place.holder.database == database).collect();
         of_database.sort_by_key(|place| place.at);
         let taken = of_database.into_iter().take(most);
