@@ -8,7 +8,7 @@ CREATE FUNCTION rag_create_collection(
     options jsonb DEFAULT '{}') RETURNS uuid
     AS 'MODULE_PATHNAME', 'rag_create_collection_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_create_collection(text, text, text, boolean, jsonb) IS
-    'Creates a collection of the caller''s and returns its id; shared: one domain for all who may write. options: chunking (an object with method, unit, size, overlap, min_size and context), feedback_boost, graph (rules or chat). See docs/reference.md.';
+    'Creates a collection of the caller''s and returns its id; shared: one domain for all who may write. options: chunking (an object with method, unit, size, overlap, min_size and context), feedback_boost, graph (rules or chat), remote. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_create_collection');
 
 CREATE FUNCTION rag_grant(collection text, principal text, privilege text) RETURNS void

@@ -558,7 +558,7 @@ INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_related') ON CONFLICT DO
 
 -- Option graph of a collection.
 COMMENT ON FUNCTION rag_create_collection(text, text, text, boolean, jsonb) IS
-    'Creates a collection of the caller''s and returns its id; shared: one domain for all who may write. options: chunking (an object with method, unit, size, overlap, min_size and context), feedback_boost, graph (rules or chat). See docs/reference.md.';
+    'Creates a collection of the caller''s and returns its id; shared: one domain for all who may write. options: chunking (an object with method, unit, size, overlap, min_size and context), feedback_boost, graph (rules or chat), remote. See docs/reference.md.';
 COMMENT ON FUNCTION rag_alter_collection(text, text, jsonb) IS
     'Changes the model or the options of a collection of the caller''s, in the background; what is there is found meanwhile as before. options: those of rag_create_collection. See docs/reference.md.';
 COMMENT ON FUNCTION rag_attach(regclass, text, text[], text, text, text[], jsonb) IS

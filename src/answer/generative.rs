@@ -1,6 +1,7 @@
 //! Answers written by a chat model from numbered passages, each sentence checked against what it cites.
 
 use super::options::Policy;
+use super::route::Route;
 use super::support::{self, Cited, Quote};
 use super::{AnswerRequest, Citation, Refusal, Unsupported, extractive};
 use crate::config;
@@ -12,7 +13,7 @@ use crate::search::diagnostics::is_engine_trouble;
 use crate::storage::chunk;
 use pgrx::PgSqlErrorCode;
 use rag_core::answer::{Passage, cite, prompt};
-use rag_wire::{Chat, ChatMessage};
+use rag_wire::ChatMessage;
 use std::time::Instant;
 
 /// Most characters of one passage: a section, or the part of it around the chunk that was found.
@@ -21,9 +22,6 @@ const PASSAGE_CHARS: i32 = 3_000;
 /// Most characters of passages and history together, and of each passage where there are more than ten.
 const PROMPT_CHARS: usize = 12_000;
 const SHARE_CHARS: usize = 1_200;
-
-/// Most tokens of an answer.
-const ANSWER_TOKENS: u32 = 512;
 
 /// What stands behind a sentence that nothing supports, under the policy `cited`.
 const UNSUPPORTED_MARK: &str = "[unsupported]";
@@ -62,6 +60,7 @@ struct ContextSection<'a> {
 /// Asks the model, and checks what it says, all before one deadline. `question` is what was searched for.
 pub(super) fn answer(
     request: &AnswerRequest<'_>,
+    route: &mut Route,
     question: &str,
     hits: &[SearchHit],
     min_support: f64,
@@ -81,15 +80,11 @@ pub(super) fn answer(
             .map(|(role, content)| ChatMessage { role: role.to_owned(), content })
             .collect();
     let completion = engine::chat(
-        Chat {
-            messages,
-            max_tokens: ANSWER_TOKENS,
-            temperature: 0.0,
-            json_schema: Some(prompt::ANSWER_SCHEMA.to_owned()),
-        },
+        route.chat(messages, prompt::ANSWER_SCHEMA),
         deadline.saturating_duration_since(Instant::now()),
         &principal::current_principals()?,
     )?;
+    route.answered_by(&completion);
     let parsed = cite::parse_completion(&completion.text, sources.len());
     if !parsed.found {
         return Ok(Generated::Refused(Refusal::BelowThreshold));

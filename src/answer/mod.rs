@@ -7,6 +7,7 @@ mod extractive;
 mod generative;
 mod names;
 mod options;
+mod route;
 mod support;
 
 pub(crate) use options::AnswerOptions;
@@ -21,6 +22,7 @@ use crate::storage::{Id, document};
 use generative::{Checked, Generated};
 use options::Policy;
 use rag_core::filter::Filter;
+use route::{OnFailure, Route};
 use serde_json::json;
 
 /// One turn of the conversation before the question.
@@ -197,15 +199,22 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
     if !is_supported && !asks_anyway {
         return Ok(unanswered(method, pending, &hits, stages));
     }
+    let is_strict = request.options.on_failure == OnFailure::Error;
+    if is_strict && request.options.generate && !may_generate {
+        return Err(route::not_configured());
+    }
     if may_generate {
         let watch = stages.start("generate");
-        match generative::answer(request, &query, &hits, min_support) {
+        let mut route = Route::of(request);
+        match generative::answer(request, &mut route, &query, &hits, min_support) {
             Ok(Generated::Answered(checked)) => {
                 stages.done_as(watch, checked.sources, checked.citations.len(), "chat");
+                stages.detail(route.told());
                 return Ok(generated(checked, request.options.policy, pending, stages));
             }
             Ok(Generated::Refused(refusal)) => {
                 stages.done_as(watch, hits.len(), 0, "chat");
+                stages.detail(route.told());
                 return Ok(refused(refusal, Method::Chat, pending, suggestions(&hits), stages));
             }
             Ok(Generated::Unsupported) => stages.fell_back(
@@ -213,9 +222,11 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
                 "extractive answer",
                 &Error::internal("nothing of the model's answer is supported by what it cites"),
             ),
+            Err(error) if is_strict => return Err(route::failed(error)),
             // Whatever is wrong with the endpoint or its settings, the caller did nothing wrong.
             Err(error) => stages.fell_back(watch, "extractive answer", &error),
         }
+        stages.detail(route.told());
     }
     if !is_supported {
         return Ok(unanswered(method, pending, &hits, stages));

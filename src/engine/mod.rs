@@ -16,7 +16,7 @@ use rag_wire::{
     Call, Chat, Completion, Content, Embeddings, EngineStatus, Lane, ModelInfo, Prepare, Reply, Request,
     TextRole,
 };
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,31 @@ thread_local! {
     /// The connection between two requests. Whoever uses it takes it out, and puts it back after a whole reply
     /// only: so an error in between, of whatever kind, closes it.
     static IDLE: RefCell<Option<Connection>> = const { RefCell::new(None) };
+}
+
+/// While one lives, no text of documents goes beyond this machine, whatever the settings allow: neither to a chat endpoint
+/// nor to a reranker's.
+pub(crate) struct LocalOnly(());
+
+thread_local! {
+    static LOCAL_ONLY: Cell<usize> = const { Cell::new(0) };
+}
+
+impl LocalOnly {
+    pub(crate) fn enter() -> Self {
+        LOCAL_ONLY.set(LOCAL_ONLY.get() + 1);
+        Self(())
+    }
+
+    fn is_in_force() -> bool {
+        LOCAL_ONLY.get() > 0
+    }
+}
+
+impl Drop for LocalOnly {
+    fn drop(&mut self) {
+        LOCAL_ONLY.set(LOCAL_ONLY.get() - 1);
+    }
 }
 
 /// Vectors for texts, in their order.
@@ -76,8 +101,14 @@ pub(crate) fn rerank(
     let wanted = passages.len();
     let model = model.map(str::to_owned);
     let call = Call::Rerank { model, query: query.to_owned(), passages, within_budget };
-    let (lane, principals) = (Lane::Interactive, principals.to_vec());
-    match self::call(&Request { lane, principals, deadline_ms: Some(milliseconds(within)), call })? {
+    let request = Request {
+        lane: Lane::Interactive,
+        principals: principals.to_vec(),
+        deadline_ms: Some(milliseconds(within)),
+        local_only: LocalOnly::is_in_force(),
+        call,
+    };
+    match self::call(&request)? {
         Reply::Scores { model, scores }
             if scores.len() == wanted || (within_budget && (1..wanted).contains(&scores.len())) =>
         {
@@ -124,9 +155,13 @@ pub(crate) fn chat_in_background(chat: Chat, within: Duration, principals: &[Str
 }
 
 fn chat_in(lane: Lane, chat: Chat, within: Duration, principals: &[String]) -> Result<Completion> {
-    let call = Call::Chat(chat);
-    let request =
-        Request { lane, principals: principals.to_vec(), deadline_ms: Some(milliseconds(within)), call };
+    let request = Request {
+        lane,
+        principals: principals.to_vec(),
+        deadline_ms: Some(milliseconds(within)),
+        local_only: LocalOnly::is_in_force(),
+        call: Call::Chat(chat),
+    };
     match self::call(&request)? {
         Reply::Completion(completion) => Ok(completion),
         other => Err(unexpected(&other)),
@@ -202,7 +237,7 @@ fn send(call: Call, lane: Lane, principals: &[String]) -> Result<Reply> {
         Lane::Interactive => Some(milliseconds(config::engine_timeout())),
         Lane::Bulk => None,
     };
-    self::call(&Request { lane, principals: principals.to_vec(), deadline_ms, call })
+    self::call(&Request { lane, principals: principals.to_vec(), deadline_ms, local_only: false, call })
 }
 
 fn milliseconds(time: Duration) -> u32 {

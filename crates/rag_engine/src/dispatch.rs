@@ -64,7 +64,8 @@ pub(crate) fn ask_elsewhere<T: Send + 'static>(
 ) -> Result<T, NoReply> {
     let ticket = Arc::new(Ticket::new().map_err(|e| internal(format!("cannot wait for the endpoint: {e}")))?);
     let permit = RequestPermit::take(engine)?;
-    let (asked, deadline, allow_remote) = (ticket.clone(), caller.deadline, engine.settings().allow_remote);
+    let allow_remote = engine.settings().allow_remote && !caller.local_only;
+    let (asked, deadline) = (ticket.clone(), caller.deadline);
     let run = move || {
         let _permit = permit;
         let is_withdrawn = || asked.is_withdrawn();

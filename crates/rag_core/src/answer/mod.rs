@@ -5,6 +5,7 @@
 
 pub mod cite;
 pub mod claim;
+pub mod complexity;
 pub mod extract;
 pub mod names;
 pub mod prompt;

@@ -11,7 +11,7 @@ mod remote;
 mod rerank;
 
 pub use chat::ChatBackend;
-pub(crate) use chat::summary as chat_summary;
+pub(crate) use chat::{summary as chat_summary, target as chat_target};
 pub use onnx::OnnxBackend;
 
 use crate::device::Device;
