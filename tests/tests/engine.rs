@@ -14,6 +14,8 @@ mod generating;
 mod offline;
 #[path = "engine/settings.rs"]
 mod settings;
+#[path = "engine/streaming.rs"]
+mod streaming;
 
 use rag_tests::{Cluster, Session, wait_until};
 use std::time::Duration;
