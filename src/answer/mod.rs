@@ -8,13 +8,15 @@ mod generative;
 mod names;
 mod options;
 mod route;
+mod stream;
 mod support;
 
 pub(crate) use options::AnswerOptions;
+pub(crate) use stream::{AnswerPart, AnswerStream};
 
 use crate::config;
 use crate::error::{Error, Result};
-use crate::search::diagnostics::{Stages, is_engine_trouble};
+use crate::search::diagnostics::{Stages, Watch, is_engine_trouble};
 use crate::search::scope::Scope;
 use crate::search::{SearchHit, SearchRequest, has_content, search};
 use crate::storage::chunk::ShownChunk;
@@ -151,12 +153,50 @@ pub(crate) struct Answer {
 /// Headings suggested with a refusal.
 const SUGGESTIONS: usize = 3;
 
+/// What is found for a question, ready to be made an answer of.
+struct Ready {
+    /// What was searched for.
+    query: String,
+    hits: Vec<SearchHit>,
+    evidence: Vec<extractive::Evidence>,
+    method: Method,
+    min_support: f64,
+    is_supported: bool,
+    may_generate: bool,
+    pending: i64,
+    options: AnswerOptions,
+    route: Route,
+    stages: Stages,
+}
+
+/// What a search for an answer came to.
+enum Found {
+    Ready(Box<Ready>),
+    /// There is nothing to make an answer of.
+    Ended(Box<Answer>),
+}
+
 /// Answers a question.
 pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
+    match find(request)? {
+        Found::Ended(answer) => Ok(*answer),
+        Found::Ready(mut ready) if ready.may_generate => {
+            let watch = ready.stages.start("generate");
+            let Ready { route, query, hits, min_support, .. } = ready.as_mut();
+            let outcome = generative::answer(request, route, query, hits, *min_support);
+            ready.generated(watch, outcome)
+        }
+        Found::Ready(ready) => ready.extracted(),
+    }
+}
+
+/// Searches, and scores what is found.
+fn find(request: &AnswerRequest<'_>) -> Result<Found> {
+    let ended = |answer| Ok(Found::Ended(Box::new(answer)));
     let (documents, pending) = document::counts(&request.scope.ids())?;
     let mut stages = Stages::default();
     if documents == 0 {
-        return Ok(refused(Refusal::NoDocuments, Method::Extractive, pending, Vec::new(), stages));
+        return ended(refused(Refusal::NoDocuments, Method::Extractive, pending, Vec::new(), stages));
     }
     let query = retrieval_query(request);
     let languages = request.scope.languages();
@@ -164,7 +204,7 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
     let with_stop_words =
         languages.values().map(|language| if language == "simple" { "english" } else { language.as_str() });
     if !has_content(&query, with_stop_words, &mut stages) {
-        return Ok(refused(Refusal::BelowThreshold, Method::Extractive, pending, Vec::new(), stages));
+        return ended(refused(Refusal::BelowThreshold, Method::Extractive, pending, Vec::new(), stages));
     }
     let found = search(
         request.scope,
@@ -197,43 +237,64 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
     let asks_anyway = may_generate && request.options.policy == Policy::Free && !hits.is_empty();
     let is_supported = !evidence.is_empty() && best >= min_support;
     if !is_supported && !asks_anyway {
-        return Ok(unanswered(method, pending, &hits, stages));
+        return ended(unanswered(method, pending, &hits, stages));
     }
-    let is_strict = request.options.on_failure == OnFailure::Error;
-    if is_strict && request.options.generate && !may_generate {
+    if request.options.on_failure == OnFailure::Error && request.options.generate && !may_generate {
         return Err(route::not_configured());
     }
-    if may_generate {
-        let watch = stages.start("generate");
-        let mut route = Route::of(request);
-        match generative::answer(request, &mut route, &query, &hits, min_support) {
+    Ok(Found::Ready(Box::new(Ready {
+        query,
+        hits,
+        evidence,
+        method,
+        min_support,
+        is_supported,
+        may_generate,
+        pending,
+        options: request.options.clone(),
+        route: Route::of(request),
+        stages,
+    })))
+}
+
+impl Ready {
+    /// The answer where a chat model was asked: its own, or what takes the place of it.
+    fn generated(mut self, watch: Watch, outcome: Result<Generated>) -> Result<Answer> {
+        let stages = &mut self.stages;
+        match outcome {
             Ok(Generated::Answered(checked)) => {
                 stages.done_as(watch, checked.sources, checked.citations.len(), "chat");
-                stages.detail(route.told());
-                return Ok(generated(checked, request.options.policy, pending, stages));
+                stages.detail(self.route.told());
+                return Ok(generated(checked, self.options.policy, self.pending, self.stages));
             }
             Ok(Generated::Refused(refusal)) => {
-                stages.done_as(watch, hits.len(), 0, "chat");
-                stages.detail(route.told());
-                return Ok(refused(refusal, Method::Chat, pending, suggestions(&hits), stages));
+                stages.done_as(watch, self.hits.len(), 0, "chat");
+                stages.detail(self.route.told());
+                return Ok(refused(refusal, Method::Chat, self.pending, suggestions(&self.hits), self.stages));
             }
             Ok(Generated::Unsupported) => stages.fell_back(
                 watch,
                 "extractive answer",
                 &Error::internal("nothing of the model's answer is supported by what it cites"),
             ),
-            Err(error) if is_strict => return Err(route::failed(error)),
+            Err(error) if self.options.on_failure == OnFailure::Error => return Err(route::failed(error)),
             // Whatever is wrong with the endpoint or its settings, the caller did nothing wrong.
             Err(error) => stages.fell_back(watch, "extractive answer", &error),
         }
-        stages.detail(route.told());
+        stages.detail(self.route.told());
+        self.extracted()
     }
-    if !is_supported {
-        return Ok(unanswered(method, pending, &hits, stages));
+
+    /// The answer made of sentences of the documents.
+    fn extracted(self) -> Result<Answer> {
+        let Self { hits, evidence, method, min_support, pending, options, stages, .. } = self;
+        if !self.is_supported {
+            return Ok(unanswered(method, pending, &hits, stages));
+        }
+        let (text, citations) =
+            extractive::compose(&evidence, &hits, method, options.max_sentences, min_support);
+        Ok(answered(text, method, citations, pending, stages))
     }
-    let (text, citations) =
-        extractive::compose(&evidence, &hits, method, request.options.max_sentences, min_support);
-    Ok(answered(text, method, citations, pending, stages))
 }
 
 /// The answer of a chat model, with what was found out about it.

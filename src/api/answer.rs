@@ -52,7 +52,7 @@ fn ask(
 }
 
 /// `[{"role": "user"|"assistant", "content": text}, …]`, oldest first.
-fn turns(history: &Value) -> Result<Vec<Turn>> {
+pub(super) fn turns(history: &Value) -> Result<Vec<Turn>> {
     let wrong = |what: String| {
         Error::invalid(what).hint("history is [{\"role\": \"user\" | \"assistant\", \"content\": text}, …].")
     };
@@ -91,46 +91,48 @@ fn rag_answer(
     history: Option<GivenJsonb>,
     options: Option<GivenJsonb>,
 ) -> std::result::Result<JsonB, ErrorReport> {
-    call(|| {
-        let answer = ask(question, collection, filter, history, options)?;
-        let citations: Vec<Value> = answer
-            .citations
-            .iter()
-            .map(|c| {
-                json!({
-                    "n": c.n,
-                    "document_id": uuid(c.document).to_string(),
-                    "chunk_id": uuid(c.chunk).to_string(),
-                    "title": c.title,
-                    "uri": c.uri,
-                    "header_path": c.header_path,
-                    "page_from": c.page_from,
-                    "page_to": c.page_to,
-                    "quote": c.quote,
-                    "char_from": c.char_from,
-                    "char_to": c.char_to,
-                    "support": c.support.map(rounded),
-                })
+    call(|| Ok(JsonB(object(&ask(question, collection, filter, history, options)?))))
+}
+
+/// An answer as `rag_answer` returns it.
+pub(super) fn object(answer: &Answer) -> Value {
+    let citations: Vec<Value> = answer
+        .citations
+        .iter()
+        .map(|c| {
+            json!({
+                "n": c.n,
+                "document_id": uuid(c.document).to_string(),
+                "chunk_id": uuid(c.chunk).to_string(),
+                "title": c.title,
+                "uri": c.uri,
+                "header_path": c.header_path,
+                "page_from": c.page_from,
+                "page_to": c.page_to,
+                "quote": c.quote,
+                "char_from": c.char_from,
+                "char_to": c.char_to,
+                "support": c.support.map(rounded),
             })
-            .collect();
-        let unsupported: Vec<Value> = answer
-            .unsupported
-            .iter()
-            .map(|u| json!({ "sentence": u.sentence, "support": u.support.map(rounded) }))
-            .collect();
-        Ok(JsonB(json!({
-            "answer": answer.text,
-            "found": answer.refusal.is_none(),
-            "reason": answer.refusal.map(|r| r.name()),
-            "method": answer.method.name(),
-            "confidence": answer.confidence.map(rounded),
-            "citations": citations,
-            "unsupported": unsupported,
-            "pending": answer.pending,
-            "suggestions": answer.suggestions,
-            "warnings": answer.stages.warnings().collect::<Vec<_>>(),
-            "diagnostics": answer.stages.to_json(),
-        })))
+        })
+        .collect();
+    let unsupported: Vec<Value> = answer
+        .unsupported
+        .iter()
+        .map(|u| json!({ "sentence": u.sentence, "support": u.support.map(rounded) }))
+        .collect();
+    json!({
+        "answer": answer.text,
+        "found": answer.refusal.is_none(),
+        "reason": answer.refusal.map(|r| r.name()),
+        "method": answer.method.name(),
+        "confidence": answer.confidence.map(rounded),
+        "citations": citations,
+        "unsupported": unsupported,
+        "pending": answer.pending,
+        "suggestions": answer.suggestions,
+        "warnings": answer.stages.warnings().collect::<Vec<_>>(),
+        "diagnostics": answer.stages.to_json(),
     })
 }
 

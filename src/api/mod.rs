@@ -5,6 +5,7 @@
 mod acronym;
 mod alter;
 mod answer;
+mod answer_stream;
 mod attach;
 mod chunking;
 mod collection;

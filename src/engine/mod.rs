@@ -4,6 +4,9 @@
 //! twice: if the engine dies in the middle, the supervisor starts another and the request is sent to that.
 
 mod connection;
+mod stream;
+
+pub(crate) use stream::{ChatPart, ChatStream};
 
 use crate::config;
 use crate::error::{Error, Result};
@@ -155,16 +158,20 @@ pub(crate) fn chat_in_background(chat: Chat, within: Duration, principals: &[Str
 }
 
 fn chat_in(lane: Lane, chat: Chat, within: Duration, principals: &[String]) -> Result<Completion> {
-    let request = Request {
+    let request = chat_request(lane, Call::Chat(chat), within, principals);
+    match self::call(&request)? {
+        Reply::Completion(completion) => Ok(completion),
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn chat_request(lane: Lane, call: Call, within: Duration, principals: &[String]) -> Request {
+    Request {
         lane,
         principals: principals.to_vec(),
         deadline_ms: Some(milliseconds(within)),
         local_only: LocalOnly::is_in_force(),
-        call: Call::Chat(chat),
-    };
-    match self::call(&request)? {
-        Reply::Completion(completion) => Ok(completion),
-        other => Err(unexpected(&other)),
+        call,
     }
 }
 
@@ -250,15 +257,8 @@ fn milliseconds(time: Duration) -> u32 {
 /// reached, or died twice over this request. 54000: the request is too long to send. 57014: no reply in time.
 pub(crate) fn call(request: &Request) -> Result<Reply> {
     shared::require()?;
-    let frame = rag_wire::encode(request).map_err(|error| match error {
-        rag_wire::FrameError::TooLong(bytes) => Error::limit(format!(
-            "request of {bytes} bytes exceeds the limit of {} bytes",
-            rag_wire::MAX_FRAME_BYTES
-        )),
-        other => Error::internal(format!("request cannot be encoded: {other}")),
-    })?;
-    let limit = request.deadline_ms.map_or(BULK_LIMIT, |ms| Duration::from_millis(ms.into()) + TELLING);
-    let deadline = Instant::now() + limit;
+    let frame = encoded(request)?;
+    let deadline = deadline_of(request);
 
     let mut connection = IDLE.take();
     let mut deaths = 0;
@@ -287,6 +287,21 @@ pub(crate) fn call(request: &Request) -> Result<Reply> {
             Err(Lost::Failed(error)) => return Err(error),
         }
     }
+}
+
+fn encoded(request: &Request) -> Result<Vec<u8>> {
+    rag_wire::encode(request).map_err(|error| match error {
+        rag_wire::FrameError::TooLong(bytes) => Error::limit(format!(
+            "request of {bytes} bytes exceeds the limit of {} bytes",
+            rag_wire::MAX_FRAME_BYTES
+        )),
+        other => Error::internal(format!("request cannot be encoded: {other}")),
+    })
+}
+
+fn deadline_of(request: &Request) -> Instant {
+    let limit = request.deadline_ms.map_or(BULK_LIMIT, |ms| Duration::from_millis(ms.into()) + TELLING);
+    Instant::now() + limit
 }
 
 /// A new connection, waiting for an engine that is about to be there.
@@ -329,6 +344,7 @@ fn unexpected(reply: &Reply) -> Error {
         Reply::Scores { .. } => "scores",
         Reply::Prepared(_) | Reply::Parsed(_) => "a document",
         Reply::Completion(_) => "a completion",
+        Reply::Delta(_) => "a part of a completion",
         Reply::Failed(_) => "a failure",
     };
     Error::internal(format!("the engine answered with {kind} that does not fit the request"))

@@ -20,7 +20,7 @@ pub(crate) struct Scope {
     /// While this lives, the caller has named the domains.
     _named: Option<Named>,
     /// While this lives, the documents' text stays on this machine: a collection of the scope wants it so.
-    _local_only: Option<LocalOnly>,
+    local_only: Option<LocalOnly>,
 }
 
 impl Scope {
@@ -79,7 +79,7 @@ impl Scope {
             may_hide_rows: may_hide_rows(),
             seen: None,
             _named: named,
-            _local_only: is_local_only.then(LocalOnly::enter),
+            local_only: is_local_only.then(LocalOnly::enter),
         }
     }
 
@@ -119,6 +119,11 @@ impl Scope {
             false => chunk::existing(&domains, chunks)?,
         };
         Ok(visible.into_iter().collect())
+    }
+
+    /// Whether a collection among them keeps its text on this machine.
+    pub(crate) fn is_local_only(&self) -> bool {
+        self.local_only.is_some()
     }
 
     /// Ids of the domains.

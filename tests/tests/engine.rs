@@ -16,6 +16,8 @@ mod offline;
 mod providers;
 #[path = "engine/settings.rs"]
 mod settings;
+#[path = "engine/streaming.rs"]
+mod streaming;
 
 use rag_tests::{Cluster, Session, wait_until};
 use std::time::Duration;

@@ -57,8 +57,14 @@ pub(crate) struct Caller<'a> {
     pub(crate) client: BorrowedFd<'a>,
 }
 
-/// Answers one request; `None` if the client hung up meanwhile.
-pub(crate) fn answer(engine: &Arc<Engine>, request: Request, client: BorrowedFd<'_>) -> Option<Reply> {
+/// Answers one request; `None` if the client hung up meanwhile. What comes before the last reply goes to `deliver`, which is
+/// false where the client has gone.
+pub(crate) fn answer(
+    engine: &Arc<Engine>,
+    request: Request,
+    client: BorrowedFd<'_>,
+    deliver: &mut dyn FnMut(Reply) -> bool,
+) -> Option<Reply> {
     let deadline = request.deadline_ms.map(|ms| Instant::now() + Duration::from_millis(ms.into()));
     let principal = engine.key.principal(&request.principals);
     let caller =
@@ -90,7 +96,11 @@ pub(crate) fn answer(engine: &Arc<Engine>, request: Request, client: BorrowedFd<
                 .map(Reply::Parsed)
             })
         }
-        Call::Chat(request) => complete(engine, &caller, request).map(Reply::Completion),
+        Call::Chat(request) => complete(engine, &caller, request, None).map(Reply::Completion),
+        Call::ChatStream(request) => {
+            let mut deliver = |delta| deliver(Reply::Delta(delta));
+            complete(engine, &caller, request, Some(&mut deliver)).map(Reply::Completion)
+        }
     };
     match reply {
         Ok(reply) => {

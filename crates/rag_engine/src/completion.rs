@@ -14,10 +14,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// A completion. The failure, where no model answers, is the last one's; where there were several, its message tells of all.
+///
+/// With `deliver`, what a model writes is delivered as it is written. One that fails after that is the last that is asked.
 pub(crate) fn complete(
     engine: &Arc<Engine>,
     caller: &Caller<'_>,
     request: Chat,
+    mut deliver: Option<&mut dyn FnMut(String) -> bool>,
 ) -> Result<Completion, NoReply> {
     let Some(endpoint) = engine.settings().chat.clone() else {
         return Err(failure(FailureCode::NotLoaded, "no chat endpoint is configured")
@@ -35,9 +38,20 @@ pub(crate) fn complete(
     let models = models(&endpoint, request.model.as_deref());
     let mut failed_models = Vec::new();
     for (index, model) in models.iter().enumerate() {
-        let caller = Caller { deadline: share(caller.deadline, models.len() - index), ..*caller };
+        let share = share(caller.deadline, models.len() - index);
         let asked = Chat { model: Some(model.clone()), ..request.clone() };
-        let failure = match ask(engine, &caller, &endpoint, asked) {
+        let mut is_begun = false;
+        let answer = match &mut deliver {
+            None => ask(engine, &Caller { deadline: share, ..*caller }, &endpoint, asked),
+            Some(deliver) => {
+                let mut noting = |delta| {
+                    is_begun = true;
+                    deliver(delta)
+                };
+                follow(engine, caller, share, &endpoint, asked, &mut noting)
+            }
+        };
+        let failure = match answer {
             Ok(completion) => {
                 return Ok(Completion { asked_model: model.clone(), failed_models, ..completion });
             }
@@ -46,6 +60,7 @@ pub(crate) fn complete(
         };
         // What is wrong otherwise is wrong with any model.
         if index + 1 == models.len()
+            || is_begun
             || !matches!(failure.code, FailureCode::Provider | FailureCode::Deadline)
         {
             return Err(failure_of_all(failure, &failed_models, model).into());
@@ -88,6 +103,30 @@ fn ask(
     let backend = ChatBackend::new(endpoint.clone());
     let generate = move |conditions: &Conditions<'_>| backend.generate(&request, conditions);
     let completion = dispatch::ask_elsewhere(engine, caller, generate)?;
+    engine.keep(key, Value::Completion(completion.clone()));
+    Ok(completion)
+}
+
+/// As [`ask`], delivering what is written, which begins in time or not at all. What the cache has is delivered at once.
+fn follow(
+    engine: &Arc<Engine>,
+    caller: &Caller<'_>,
+    first_part_by: Option<Instant>,
+    endpoint: &ChatEndpoint,
+    request: Chat,
+    deliver: &mut dyn FnMut(String) -> bool,
+) -> Result<Completion, NoReply> {
+    let body = serde_json::to_vec(&request).map_err(|e| internal(e.to_string()))?;
+    let key = engine.key.question("chat", caller.principal, &[endpoint.url.as_bytes(), &body]);
+    if let Some(Value::Completion(completion)) = engine.cached(&key) {
+        return if deliver(completion.text.clone()) { Ok(completion) } else { Err(NoReply::Gone) };
+    }
+    let backend = ChatBackend::new(endpoint.clone());
+    let generate = move |conditions: &Conditions<'_>, deliver: &mut dyn FnMut(&str)| {
+        let conditions = Conditions { first_part_by, ..*conditions };
+        backend.generate_by_parts(&request, &conditions, deliver)
+    };
+    let completion = dispatch::follow_elsewhere(engine, caller, generate, deliver)?;
     engine.keep(key, Value::Completion(completion.clone()));
     Ok(completion)
 }

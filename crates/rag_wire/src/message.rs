@@ -84,6 +84,8 @@ pub enum Call {
     /// One completion by the configured chat endpoint: by the model that is asked for, or else by the fallback models, one
     /// after the other.
     Chat(Chat),
+    /// The same, answered by [`Reply::Delta`] as often as the model writes something, and then as `Chat` is.
+    ChatStream(Chat),
 }
 
 /// Whether a text asks or is asked about.
@@ -177,10 +179,12 @@ pub enum Reply {
     Prepared(PreparedDocument),
     /// To [`Call::Parse`].
     Parsed(ParsedDocument),
-    /// To [`Call::Chat`].
+    /// To [`Call::Chat`], and the last to [`Call::ChatStream`].
     Completion(Completion),
     /// To any call that failed.
     Failed(Failure),
+    /// To [`Call::ChatStream`]: what the model has written since the last one. It is not the last reply.
+    Delta(String),
 }
 
 /// Vectors, one after the other.

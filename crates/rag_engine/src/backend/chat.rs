@@ -1,5 +1,6 @@
 //! Chat endpoints: what is asked of `POST /chat/completions`, and what is made of the answer.
 
+use super::stream::Events;
 use super::{Backend, Conditions, Limits};
 use crate::endpoint::{self, CHAT, EndpointResponse, Spacing, Target, Terms};
 use crate::failure::{Explain, failure};
@@ -9,7 +10,13 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Most bytes of an answer.
-const MAX_ANSWER_BYTES: u64 = 1 << 20;
+pub(super) const MAX_ANSWER_BYTES: u64 = 1 << 20;
+
+/// Most bytes of the events that bring one: some hundred for each token.
+const MAX_STREAM_BYTES: u64 = 16 << 20;
+
+/// Where completions are asked for, below the base address.
+const PATH: [&str; 2] = ["chat", "completions"];
 
 /// Whether a chat endpoint is configured and allowed, in words. Asks no name server.
 pub(crate) fn summary(settings: &Settings) -> Result<String, String> {
@@ -39,6 +46,24 @@ impl ChatBackend {
     pub fn new(endpoint: ChatEndpoint) -> Self {
         Self { endpoint }
     }
+
+    fn with_terms<T>(
+        &self,
+        max_answer_bytes: u64,
+        conditions: &Conditions<'_>,
+        ask: impl FnOnce(&Target, &Terms<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let endpoint = &self.endpoint;
+        let terms = Terms {
+            api_key: endpoint.api_key.as_deref(),
+            timeout: Duration::from_millis(endpoint.timeout_ms.max(1).into()),
+            retries: endpoint.retries,
+            spacing: Spacing::Spaced,
+            max_answer_bytes,
+            conditions,
+        };
+        ask(&Target::read(&CHAT, &endpoint.url)?, &terms)
+    }
 }
 
 impl Backend for ChatBackend {
@@ -52,24 +77,37 @@ impl Backend for ChatBackend {
     }
 
     fn generate(&self, request: &Chat, conditions: &Conditions<'_>) -> Result<Completion, Failure> {
-        let endpoint = &self.endpoint;
-        let target = Target::read(&CHAT, &endpoint.url)?;
-        let terms = Terms {
-            api_key: endpoint.api_key.as_deref(),
-            timeout: Duration::from_millis(endpoint.timeout_ms.max(1).into()),
-            retries: endpoint.retries,
-            spacing: Spacing::Spaced,
-            max_answer_bytes: MAX_ANSWER_BYTES,
-            conditions,
-        };
-        let mut body = body(endpoint, request)?;
-        loop {
-            match endpoint::post(&target, &["chat", "completions"], &terms, &body)? {
-                EndpointResponse::Body(bytes) => return completion(&target, &bytes),
-                EndpointResponse::Refused(400 | 422) if ask_for_less(&mut body) => {}
-                EndpointResponse::Refused(status) => return Err(endpoint::status_failure(&target, status)),
+        let mut body = body(&self.endpoint, request)?;
+        self.with_terms(MAX_ANSWER_BYTES, conditions, |target, terms| {
+            loop {
+                match endpoint::post(target, &PATH, terms, &body)? {
+                    EndpointResponse::Body(bytes) => return completion(target, &bytes),
+                    EndpointResponse::Refused(400 | 422) if ask_for_less(&mut body) => {}
+                    EndpointResponse::Refused(status) => return Err(endpoint::status_failure(target, status)),
+                }
             }
-        }
+        })
+    }
+
+    fn generate_by_parts(
+        &self,
+        request: &Chat,
+        conditions: &Conditions<'_>,
+        deliver: &mut dyn FnMut(&str),
+    ) -> Result<Completion, Failure> {
+        let mut body = body(&self.endpoint, request)?;
+        body["stream"] = true.into();
+        body["stream_options"] = json!({ "include_usage": true });
+        self.with_terms(MAX_STREAM_BYTES, conditions, |target, terms| {
+            loop {
+                let mut events = Events::new(target, deliver);
+                match endpoint::post_to(target, &PATH, terms, &body, &mut events)? {
+                    None => return events.finish(),
+                    Some(400 | 422) if ask_for_less(&mut body) => {}
+                    Some(status) => return Err(endpoint::status_failure(target, status)),
+                }
+            }
+        })
     }
 }
 
@@ -100,7 +138,7 @@ struct Usage {
     completion_tokens: Option<u32>,
 }
 
-fn completion(target: &Target, bytes: &[u8]) -> Result<Completion, Failure> {
+pub(super) fn completion(target: &Target, bytes: &[u8]) -> Result<Completion, Failure> {
     const WHAT: &str = "no chat completion";
     let unusable = |why: &str| endpoint::unusable(target, WHAT, why);
     let answer: Answer = endpoint::json(target, WHAT, bytes)?;
@@ -121,7 +159,8 @@ fn completion(target: &Target, bytes: &[u8]) -> Result<Completion, Failure> {
 /// tokens are sampled, and the older name of their limit.
 fn ask_for_less(body: &mut Value) -> bool {
     let Some(fields) = body.as_object_mut() else { return false };
-    if fields.remove("response_format").is_some() {
+    let is_less = [fields.remove("response_format"), fields.remove("stream_options")].iter().any(Option::is_some);
+    if is_less {
         return true;
     }
     let Some(limit) = fields.remove("max_tokens") else { return false };

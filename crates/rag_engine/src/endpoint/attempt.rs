@@ -46,11 +46,12 @@ pub(super) fn attempt(
         Ok(addresses) => addresses,
         Err(reason) => return Ok(Attempt::Failed(unreachable(target, &reason), Cause::Connection)),
     };
-    let until = |since: Instant| {
-        let end = since + terms.timeout;
-        conditions.deadline.map_or(end, |deadline| deadline.clamp(since, end))
-    };
     let begun = Instant::now();
+    let until = |since: Instant| {
+        let first_part_by = conditions.first_part_by.filter(|_| since == begun);
+        let end = [conditions.deadline, first_part_by].into_iter().flatten().fold(since + terms.timeout, Instant::min);
+        end.max(since)
+    };
     let is_by_parts = receiver.is_by_parts();
     // The addresses that were checked are the ones that are connected to: no second look-up, no proxy, no redirect.
     let client = Client::builder()

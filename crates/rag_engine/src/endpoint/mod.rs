@@ -174,7 +174,8 @@ pub(crate) fn post_to(
             return Err(deadline_passed());
         }
         let Some(wait) = terms.spacing.pause(tries, cause) else { return Err(problem) };
-        let too_late = conditions.deadline.is_some_and(|deadline| Instant::now() + wait >= deadline);
+        let deadlines = [conditions.deadline, conditions.first_part_by];
+        let too_late = deadlines.into_iter().flatten().any(|deadline| Instant::now() + wait >= deadline);
         let is_last = tries == terms.retries;
         if is_last || too_late || !receiver.forget() || !rest(wait, conditions.is_withdrawn) {
             return Err(problem);
