@@ -270,7 +270,13 @@ impl Ready {
             Ok(Generated::Refused(refusal)) => {
                 stages.done_as(watch, self.hits.len(), 0, "chat");
                 stages.detail(self.route.told());
-                return Ok(refused(refusal, Method::Chat, self.pending, suggestions(&self.hits), self.stages));
+                return Ok(refused(
+                    refusal,
+                    Method::Chat,
+                    self.pending,
+                    suggestions(&self.hits),
+                    self.stages,
+                ));
             }
             Ok(Generated::Unsupported) => stages.fell_back(
                 watch,

@@ -52,12 +52,13 @@ impl AnswerStream {
             Found::Ready(ready) if ready.may_generate => {
                 let watch = ready.stages.start("generate");
                 let deadline = Instant::now() + config::llm_deadline();
-                let asking = generative::asked(request, &ready.route, &ready.hits)
-                    .and_then(|Asked { chat, sources }| {
+                let asking = generative::asked(request, &ready.route, &ready.hits).and_then(
+                    |Asked { chat, sources }| {
                         let left = deadline.saturating_duration_since(Instant::now());
                         let stream = ChatStream::open(chat, left, &principal::current_principals()?)?;
                         Ok((KeptSources::of(sources, &ready.hits), stream))
-                    });
+                    },
+                );
                 match asking {
                     Ok((sources, stream)) => State::Writing(Box::new(Writing {
                         ready,

@@ -143,7 +143,9 @@ fn serve(stream: TcpStream, reply: &Mutex<ChatReply>, requests: &Mutex<Vec<Value
             let _ = (&stream).write_all(bytes.as_bytes());
         }
         ChatReply::Stream(script) => speak(&stream, &script),
-        ChatReply::Turns(_) | ChatReply::ByWords(_) | ChatReply::ByModel(_) => panic!("a turn cannot have turns"),
+        ChatReply::Turns(_) | ChatReply::ByWords(_) | ChatReply::ByModel(_) => {
+            panic!("a turn cannot have turns")
+        }
     }
 }
 

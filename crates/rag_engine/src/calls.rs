@@ -67,8 +67,7 @@ pub(crate) fn answer(
 ) -> Option<Reply> {
     let deadline = request.deadline_ms.map(|ms| Instant::now() + Duration::from_millis(ms.into()));
     let principal = engine.key.principal(&request.principals);
-    let caller =
-        Caller { lane: request.lane, principal, deadline, local_only: request.local_only, client };
+    let caller = Caller { lane: request.lane, principal, deadline, local_only: request.local_only, client };
     let reply = match request.call {
         Call::Status => Ok(Reply::Status(engine.status())),
         Call::Models => Ok(Reply::Models(engine.models.list(engine.settings().allow_remote))),

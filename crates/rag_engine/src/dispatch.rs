@@ -69,7 +69,8 @@ pub(crate) fn ask_elsewhere<T: Send + 'static>(
     let run = move || {
         let _permit = permit;
         let is_withdrawn = || asked.is_withdrawn();
-        let conditions = Conditions { deadline, first_part_by: None, is_withdrawn: &is_withdrawn, allow_remote };
+        let conditions =
+            Conditions { deadline, first_part_by: None, is_withdrawn: &is_withdrawn, allow_remote };
         let answer = catch_unwind(AssertUnwindSafe(|| ask(&conditions)));
         asked.answer(answer.unwrap_or_else(|_| Err(internal("asking the endpoint failed with a panic"))));
     };
@@ -100,7 +101,8 @@ pub(crate) fn follow_elsewhere<T: Send + 'static>(
     let run = move || {
         let _permit = permit;
         let is_withdrawn = || asked.is_withdrawn();
-        let conditions = Conditions { deadline, first_part_by: None, is_withdrawn: &is_withdrawn, allow_remote };
+        let conditions =
+            Conditions { deadline, first_part_by: None, is_withdrawn: &is_withdrawn, allow_remote };
         let mut deliver = |delta: &str| asked.part(Part::Delta(delta.to_owned()));
         let answer = catch_unwind(AssertUnwindSafe(|| ask(&conditions, &mut deliver)));
         let answer = answer.unwrap_or_else(|_| Err(internal("asking the endpoint failed with a panic")));

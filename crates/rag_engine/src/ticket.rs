@@ -39,7 +39,11 @@ impl<T> Ticket<T> {
     /// An empty ticket. Fails when the process has no descriptor left.
     pub(crate) fn new() -> Result<Self, Errno> {
         let ready = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
-        Ok(Self { withdrawn: AtomicBool::new(false), ready, answer: Mutex::new(Parts { waiting: VecDeque::new(), is_complete: false }) })
+        Ok(Self {
+            withdrawn: AtomicBool::new(false),
+            ready,
+            answer: Mutex::new(Parts { waiting: VecDeque::new(), is_complete: false }),
+        })
     }
 
     /// Gives the answer, or its last part. The first one counts.

@@ -68,8 +68,11 @@ fn the_question_and_the_options_say_which_model_is_asked_and_how() {
 #[test]
 fn whatever_an_endpoint_does_the_answer_is_sound_and_in_time() {
     let stub = ChatStub::start(ChatReply::Message(GOOD.into()));
-    let settings =
-        [("rag_ext.llm_fallback_models", "spare"), ("rag_ext.llm_timeout", "1s"), ("rag_ext.llm_deadline", "20s")];
+    let settings = [
+        ("rag_ext.llm_fallback_models", "spare"),
+        ("rag_ext.llm_timeout", "1s"),
+        ("rag_ext.llm_deadline", "20s"),
+    ];
     let cluster = cluster_with(&stub, "provider_faults", &settings);
     let database = cluster.database("provider_faults");
     let mut ann = corpus(&database);
@@ -96,7 +99,11 @@ fn whatever_an_endpoint_does_the_answer_is_sound_and_in_time() {
         let answer = ask(&mut ann, TALL, &json!({}));
         assert!(start.elapsed() < Duration::from_secs(60), "{what}: {:?}", start.elapsed());
         let details = &generate(&answer)["details"];
-        assert_eq!((&answer["method"], &details["model"]), (&"chat".into(), &"spare".into()), "{what}: {answer:#}");
+        assert_eq!(
+            (&answer["method"], &details["model"]),
+            (&"chat".into(), &"spare".into()),
+            "{what}: {answer:#}"
+        );
         assert_eq!(details["failed_models"][0]["model"], "main", "{what}: {answer:#}");
         assert!(!details["failed_models"][0]["reason"].as_str().unwrap().is_empty(), "{what}: {answer:#}");
         assert_quotes(&mut ann, &answer);
@@ -107,7 +114,11 @@ fn whatever_an_endpoint_does_the_answer_is_sound_and_in_time() {
         let answer = ask(&mut ann, TALL, &json!({}));
         assert!(start.elapsed() < Duration::from_secs(60), "{what}: {:?}", start.elapsed());
         let stage = generate(&answer);
-        assert_eq!((&answer["method"], &answer["found"]), (&"extractive".into(), &true.into()), "{what}: {answer:#}");
+        assert_eq!(
+            (&answer["method"], &answer["found"]),
+            (&"extractive".into(), &true.into()),
+            "{what}: {answer:#}"
+        );
         assert!(answer["answer"].as_str().unwrap().contains("35 metres"), "{what}: {answer:#}");
         assert_eq!(stage["fallback"], "extractive answer", "{what}: {answer:#}");
         let reason = stage["reason"].as_str().unwrap();

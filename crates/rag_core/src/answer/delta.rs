@@ -124,7 +124,8 @@ fn settled(answer: &str) -> usize {
         let at = answer[from..word].rfind(open)? + from;
         (!answer[at..word].contains(close)).then_some(at)
     };
-    let open = [is_open('[', &[']']), is_open('【', &['】']), is_open('<', &['>'])].into_iter().flatten().min();
+    let open =
+        [is_open('[', &[']']), is_open('【', &['】']), is_open('<', &['>'])].into_iter().flatten().min();
     let mut end = open.unwrap_or(word).min(word);
     // The blanks before a marker go with it.
     end = answer[..end].trim_end().len();
@@ -163,11 +164,20 @@ mod tests {
             let check = |completion: &str, expected: &str| {
                 assert_eq!(shown(completion, piece), expected, "{completion} by {piece}");
             };
-            check(r#"{"found": true, "answer": "It is 35 metres tall. [1] Built in 1901 [2]."}"#, "It is 35 metres tall. Built in 1901.");
+            check(
+                r#"{"found": true, "answer": "It is 35 metres tall. [1] Built in 1901 [2]."}"#,
+                "It is 35 metres tall. Built in 1901.",
+            );
             check("```json\n{\"answer\": \"Two\\nlines \\u00e9\\ud83d\\ude00.\"}\n```", "Two\nlines é😀.");
             check(r#"{"found": false, "answer": "no"}"#, "");
-            check("It is tall [1]. See [the page](https://evil.example/?q=1) now.", "It is tall. See the page now.");
-            check("Go to https://evil.example/x now <img src=x> or ![a](http://b.example)", "Go to … now  or a");
+            check(
+                "It is tall [1]. See [the page](https://evil.example/?q=1) now.",
+                "It is tall. See the page now.",
+            );
+            check(
+                "Go to https://evil.example/x now <img src=x> or ![a](http://b.example)",
+                "Go to … now  or a",
+            );
             check("", "");
         }
     }

@@ -83,7 +83,9 @@ impl Backend for ChatBackend {
                 match endpoint::post(target, &PATH, terms, &body)? {
                     EndpointResponse::Body(bytes) => return completion(target, &bytes),
                     EndpointResponse::Refused(400 | 422) if ask_for_less(&mut body) => {}
-                    EndpointResponse::Refused(status) => return Err(endpoint::status_failure(target, status)),
+                    EndpointResponse::Refused(status) => {
+                        return Err(endpoint::status_failure(target, status));
+                    }
                 }
             }
         })
@@ -159,7 +161,8 @@ pub(super) fn completion(target: &Target, bytes: &[u8]) -> Result<Completion, Fa
 /// tokens are sampled, and the older name of their limit.
 fn ask_for_less(body: &mut Value) -> bool {
     let Some(fields) = body.as_object_mut() else { return false };
-    let is_less = [fields.remove("response_format"), fields.remove("stream_options")].iter().any(Option::is_some);
+    let is_less =
+        [fields.remove("response_format"), fields.remove("stream_options")].iter().any(Option::is_some);
     if is_less {
         return true;
     }

@@ -49,7 +49,10 @@ pub(super) fn attempt(
     let begun = Instant::now();
     let until = |since: Instant| {
         let first_part_by = conditions.first_part_by.filter(|_| since == begun);
-        let end = [conditions.deadline, first_part_by].into_iter().flatten().fold(since + terms.timeout, Instant::min);
+        let end = [conditions.deadline, first_part_by]
+            .into_iter()
+            .flatten()
+            .fold(since + terms.timeout, Instant::min);
         end.max(since)
     };
     let is_by_parts = receiver.is_by_parts();
@@ -124,7 +127,10 @@ async fn exchange(
         last_part.set(Instant::now());
         bytes += part.len() as u64;
         if bytes > terms.max_answer_bytes {
-            return Err(provider(target, &format!("answered with more than {} bytes", terms.max_answer_bytes)));
+            return Err(provider(
+                target,
+                &format!("answered with more than {} bytes", terms.max_answer_bytes),
+            ));
         }
         if receiver.take(&part)? {
             return Ok(Attempt::Received);

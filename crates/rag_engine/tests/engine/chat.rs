@@ -108,7 +108,8 @@ fn passing_failures_are_tried_again_and_lasting_ones_are_not() {
     assert_eq!((failure.code, endpoint.requests().len()), (FailureCode::Provider, 1));
 
     // What the endpoint asks for is beyond the deadline: nobody waits for it.
-    let endpoint = Endpoint::answering(vec![http("429 Too Many Requests", "retry-after: 3600\r\n", ""), ok()]);
+    let endpoint =
+        Endpoint::answering(vec![http("429 Too Many Requests", "retry-after: 3600\r\n", ""), ok()]);
     let engine = endpoint.engine(2);
     let mut client = engine.connect();
     client.deadline_ms = Some(600_000);

@@ -35,7 +35,10 @@ fn stream(client: &mut Client, question: &str) -> (Vec<String>, Result<Completio
 }
 
 fn event(text: &str) -> String {
-    format!("data: {}\r\n\r\n", serde_json::json!({"model": "tiny-1", "choices": [{"delta": {"content": text}}]}))
+    format!(
+        "data: {}\r\n\r\n",
+        serde_json::json!({"model": "tiny-1", "choices": [{"delta": {"content": text}}]})
+    )
 }
 
 const USAGE: &str = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\n";
@@ -44,7 +47,8 @@ const END: &str = "data: [DONE]\n\n";
 #[test]
 fn what_is_written_comes_in_its_parts_and_then_as_a_whole() {
     let body = [": comment\n\n", &event("Forty"), "event: x\n", &event("-two é."), USAGE, END].concat();
-    let server = Server::start(move |_| http("200 OK", "content-type: text/event-stream\r\n", &body).into_bytes());
+    let server =
+        Server::start(move |_| http("200 OK", "content-type: text/event-stream\r\n", &body).into_bytes());
     let engine = engine_for(&server, &[]);
     let mut client = engine.connect();
     let (deltas, completion) = stream(&mut client, "What is six times seven?");
@@ -57,7 +61,10 @@ fn what_is_written_comes_in_its_parts_and_then_as_a_whole() {
 
     // The connection serves on, and what is known is not asked again.
     let (deltas, completion) = stream(&mut client, "What is six times seven?");
-    assert_eq!((deltas, completion.unwrap().text.as_str()), (vec!["Forty-two é.".to_owned()], "Forty-two é."));
+    assert_eq!(
+        (deltas, completion.unwrap().text.as_str()),
+        (vec!["Forty-two é.".to_owned()], "Forty-two é.")
+    );
     assert_eq!(server.requests().len(), 1);
 }
 
