@@ -8,7 +8,7 @@ CREATE FUNCTION rag_create_collection(
     options jsonb DEFAULT '{}') RETURNS uuid
     AS 'MODULE_PATHNAME', 'rag_create_collection_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_create_collection(text, text, text, boolean, jsonb) IS
-    'Creates a collection of the caller''s and returns its id; shared: one domain for all who may write. options: chunking (an object with method, unit, size, overlap, min_size and context), feedback_boost, graph (rules or chat). See docs/reference.md.';
+    'Creates a collection of the caller''s and returns its id; shared: one domain for all who may write. options: chunking (an object with method, unit, size, overlap, min_size and context), feedback_boost, graph (rules or chat), remote. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('write', 'EXECUTE', 'rag_create_collection');
 
 CREATE FUNCTION rag_grant(collection text, principal text, privilege text) RETURNS void
@@ -151,8 +151,16 @@ CREATE FUNCTION rag_answer(
     options jsonb DEFAULT '{}') RETURNS jsonb
     AS 'MODULE_PATHNAME', 'rag_answer_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED COST 1000000;
 COMMENT ON FUNCTION rag_answer(text, text, jsonb, jsonb, jsonb) IS
-    'Answers from the caller''s documents, as one JSON object with answer, found, citations and more. options: k, context_limit, mode, min_support (0 to 1), max_sentences (1 to 10, 3), sentence_limit (1 to 200, 24), generate (boolean), policy (strict, cited or free), those of rag_search but context. See docs/reference.md.';
+    'Answers from the caller''s documents, as one JSON object with answer, found, citations and more. options: k, context_limit, mode, min_support (0 to 1), max_sentences (1 to 10, 3), sentence_limit (1 to 200, 24), generate (boolean), policy (strict, cited or free), temperature, top_p, max_tokens, on_failure, those of rag_search but context. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_answer');
+
+CREATE FUNCTION rag_answer_stream(
+    question text, collection text DEFAULT NULL, filter jsonb DEFAULT NULL, history jsonb DEFAULT NULL,
+    options jsonb DEFAULT '{}') RETURNS SETOF jsonb
+    AS 'MODULE_PATHNAME', 'rag_answer_stream_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED COST 1000000 ROWS 100;
+COMMENT ON FUNCTION rag_answer_stream(text, text, jsonb, jsonb, jsonb) IS
+    'rag_answer while it is written, one row at a time: {"delta": text} for each part, which is not checked yet, and at last the checked answer, as rag_answer returns it, with "done": true. Call it in the SELECT list: in FROM, rows are collected first. options: those of rag_answer.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_answer_stream');
 
 CREATE FUNCTION rag_answer_text(
     question text, collection text DEFAULT NULL, filter jsonb DEFAULT NULL, history jsonb DEFAULT NULL,

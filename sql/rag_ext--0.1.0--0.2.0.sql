@@ -541,7 +541,7 @@ COMMENT ON FUNCTION rag_search(text, text, jsonb, integer, text, jsonb) IS
     'The k best chunks that the caller may see. options: fusion, keyword_weight, rrf_k, candidates, min_score, min_similarity, min_rerank_score, near_duplicates, source_boost, feedback_boost, context, context_window, context_tokens, rerank, rerank_model, rerank_limit, rerank_top_n, snippet_length, acronyms, spelling, rewrite, decompose, hyde, graph, hops, next_hop. See docs/reference.md.';
 
 COMMENT ON FUNCTION rag_answer(text, text, jsonb, jsonb, jsonb) IS
-    'Answers from the caller''s documents, as one JSON object with answer, found, citations and more. options: k, context_limit, mode, min_support (0 to 1), max_sentences (1 to 10, 3), sentence_limit (1 to 200, 24), generate (boolean), policy (strict, cited or free), those of rag_search but context. See docs/reference.md.';
+    'Answers from the caller''s documents, as one JSON object with answer, found, citations and more. options: k, context_limit, mode, min_support (0 to 1), max_sentences (1 to 10, 3), sentence_limit (1 to 200, 24), generate (boolean), policy (strict, cited or free), temperature, top_p, max_tokens, on_failure, those of rag_search but context. See docs/reference.md.';
 
 COMMENT ON FUNCTION rag_chunk(text, jsonb) IS
     'The chunks that ingestion would make of a text, in order; nothing is stored. options: method, unit, size, overlap, min_size, context, breakpoint_percentile (these as in a collection''s chunking), model, title, media_type, language. See docs/reference.md.';
@@ -558,9 +558,18 @@ COMMENT ON FUNCTION rag_related(text, text, jsonb) IS
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_related') ON CONFLICT DO NOTHING;
 
 
+-- Answers that are read while they are written.
+CREATE FUNCTION rag_answer_stream(
+    question text, collection text DEFAULT NULL, filter jsonb DEFAULT NULL, history jsonb DEFAULT NULL,
+    options jsonb DEFAULT '{}') RETURNS SETOF jsonb
+    AS 'MODULE_PATHNAME', 'rag_answer_stream_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED COST 1000000 ROWS 100;
+COMMENT ON FUNCTION rag_answer_stream(text, text, jsonb, jsonb, jsonb) IS
+    'rag_answer while it is written, one row at a time: {"delta": text} for each part, which is not checked yet, and at last the checked answer, as rag_answer returns it, with "done": true. Call it in the SELECT list: in FROM, rows are collected first. options: those of rag_answer.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_answer_stream') ON CONFLICT DO NOTHING;
+
 -- Option graph of a collection.
 COMMENT ON FUNCTION rag_create_collection(text, text, text, boolean, jsonb) IS
-    'Creates a collection of the caller''s and returns its id; shared: one domain for all who may write. options: chunking (an object with method, unit, size, overlap, min_size and context), feedback_boost, graph (rules or chat). See docs/reference.md.';
+    'Creates a collection of the caller''s and returns its id; shared: one domain for all who may write. options: chunking (an object with method, unit, size, overlap, min_size and context), feedback_boost, graph (rules or chat), remote. See docs/reference.md.';
 COMMENT ON FUNCTION rag_alter_collection(text, text, jsonb) IS
     'Changes the model or the options of a collection of the caller''s, in the background; what is there is found meanwhile as before. options: those of rag_create_collection. See docs/reference.md.';
 COMMENT ON FUNCTION rag_attach(regclass, text, text[], text, text, text[], jsonb) IS

@@ -163,18 +163,24 @@ settings! {
     LLM_MODEL "llm_model" text(c"") Reload Superusers
         "Model name sent to the chat endpoint."
         "Whatever the endpoint calls it.";
+    LLM_SIMPLE_MODEL "llm_simple_model" text(c"") Reload Superusers
+        "Model name sent to the chat endpoint for answers to simple questions."
+        "Empty: rag_ext.llm_model answers them as well. The diagnostics of an answer say whether its question is simple, and which model was asked.";
+    LLM_FALLBACK_MODELS "llm_fallback_models" text(c"") Reload Superusers
+        "Model names, separated by commas, that the chat endpoint is asked for where the first one fails."
+        "At most 8, one after the other. A model's tries together take no more than its share of the time that is left, so that the next one has time too.";
     LLM_API_KEY_FILE "llm_api_key_file" text(c"") Reload Superusers
         "File that holds the chat endpoint's API key."
         "Read by the server's user, relative to the data directory; reloading the configuration reads it again.";
-    LLM_TIMEOUT "llm_timeout" integer(60_000, 100..=3_600_000, Unit::Milliseconds) Reload Superusers
+    LLM_TIMEOUT "llm_timeout" integer(30_000, 100..=3_600_000, Unit::Milliseconds) Reload Superusers
         "Longest wait for one try at the chat endpoint."
-        "If all tries fail, the answer is extracted from the documents.";
+        "If all tries fail, the answer is extracted from the documents. A slow model, as on a CPU, needs more; rag_ext.llm_deadline bounds all tries.";
     LLM_DEADLINE "llm_deadline" integer(60_000, 100..=3_600_000, Unit::Milliseconds) Reload Superusers
         "Longest time for a generated answer: all tries at the chat endpoint and the check of what it wrote."
-        "Beyond it the answer is extracted from the documents. A try that may take as long leaves no time for another.";
-    LLM_RETRIES "llm_retries" integer(2, 0..=10, Unit::Count) Reload Superusers
-        "Tries at the chat endpoint after the first."
-        "Only failures that may pass are tried again.";
+        "Beyond it the answer is extracted from the documents. Models that are asked one after the other share it.";
+    LLM_RETRIES "llm_retries" integer(2, 0..=2, Unit::Count) Reload Superusers
+        "Tries at the chat endpoint after the first, for each model."
+        "After 1 s, then after 3 s, or when the endpoint says. Time-outs and the statuses 429 and 5xx are tried again, nothing else.";
 
     QUERY_DEADLINE "query_deadline" integer(5_000, 100..=600_000, Unit::Milliseconds) User Everyone
         "Longest time that the stages of a search take which it can do without: all of them together."
@@ -389,6 +395,21 @@ pub(crate) fn llm_url() -> Option<String> {
 /// Model name for the chat endpoint.
 pub(crate) fn llm_model() -> String {
     text(&LLM_MODEL)
+}
+
+/// Model name for simple questions, if there is one of their own.
+pub(crate) fn llm_simple_model() -> Option<String> {
+    Some(text(&LLM_SIMPLE_MODEL).trim().to_owned()).filter(|model| !model.is_empty())
+}
+
+/// Most models that are asked after the first.
+const MAX_FALLBACK_MODELS: usize = 8;
+
+/// Model names that the chat endpoint is asked for where the first one fails.
+pub(crate) fn llm_fallback_models() -> Vec<String> {
+    let names = text(&LLM_FALLBACK_MODELS);
+    let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names.take(MAX_FALLBACK_MODELS).map(str::to_owned).collect()
 }
 
 /// File with the chat endpoint's key; `None` if it needs none.

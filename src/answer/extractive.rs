@@ -18,7 +18,7 @@ const FIRST_ROUND: usize = 8;
 const ENOUGH: f32 = 5.0;
 
 /// Statements of the hits, with how well each answers the question.
-pub(super) struct Found {
+pub(super) struct Scored {
     statements: Vec<Evidence>,
     /// What they are chosen by: logits with what else speaks for a statement, or shares of words.
     scores: Vec<f32>,
@@ -31,27 +31,27 @@ pub(super) struct Found {
     pub(super) signals: Option<Signals>,
 }
 
-impl Found {
+impl Scored {
     pub(super) fn is_empty(&self) -> bool {
         self.statements.is_empty()
     }
 }
 
 /// Scores the statements that are worth it.
-pub(super) fn find(
+pub(super) fn score(
     question: &str,
     hits: &[SearchHit],
     options: &AnswerOptions,
     stages: &mut Stages,
-) -> Result<Found> {
+) -> Result<Scored> {
     let passages: Vec<Passage<'_>> = hits.iter().map(passage_of).collect();
     let statements = extract::candidates(question, &passages, options.sentence_limit);
     let watch = stages.start("support");
     let offered = statements.len();
     match measured(question, hits, statements.clone()) {
-        Ok(found) => {
-            stages.done_as(watch, offered, found.statements.len(), "cross-encoder");
-            Ok(found)
+        Ok(scored) => {
+            stages.done_as(watch, offered, scored.statements.len(), "cross-encoder");
+            Ok(scored)
         }
         Err(error) if is_engine_trouble(&error) => {
             stages.fell_back(watch, "shared words", &error);
@@ -62,7 +62,7 @@ pub(super) fn find(
 }
 
 /// By the cross-encoder, and by the weights that go with it.
-fn measured(question: &str, hits: &[SearchHit], mut statements: Vec<Evidence>) -> Result<Found> {
+fn measured(question: &str, hits: &[SearchHit], mut statements: Vec<Evidence>) -> Result<Scored> {
     let mut measured: Vec<f64> = Vec::new();
     let mut scores: Vec<f32> = Vec::new();
     for round in [FIRST_ROUND, usize::MAX] {
@@ -93,40 +93,40 @@ fn measured(question: &str, hits: &[SearchHit], mut statements: Vec<Evidence>) -
         }
     }
     let support = measured.into_iter().map(sigmoid).collect();
-    Ok(Found { statements, scores, support, method: Method::Extractive, confidence, signals })
+    Ok(Scored { statements, scores, support, method: Method::Extractive, confidence, signals })
 }
 
 /// By the words that they share with the question, which is no measure of support.
-fn shared(question: &str, hits: &[SearchHit], statements: Vec<Evidence>) -> Found {
+fn shared(question: &str, hits: &[SearchHit], statements: Vec<Evidence>) -> Scored {
     let share = |s: &Evidence| extract::lexical_support(question, &context_of(&hits[s.source]), &s.told());
     let scores: Vec<f32> = statements.iter().map(share).collect();
     let support: Vec<f64> = scores.iter().map(|score| f64::from(*score)).collect();
     let confidence = support.iter().copied().fold(0.0, f64::max);
-    Found { statements, scores, support, method: Method::Degraded, confidence, signals: None }
+    Scored { statements, scores, support, method: Method::Degraded, confidence, signals: None }
 }
 
 /// The answer's text and its citations: at most so many statements.
 pub(super) fn compose(
-    found: &Found,
+    scored: &Scored,
     hits: &[SearchHit],
     max_sentences: usize,
     min_support: f64,
 ) -> (String, Vec<Citation>) {
     let passages: Vec<Passage<'_>> = hits.iter().map(passage_of).collect();
-    let is_measured = found.method != Method::Degraded;
+    let is_measured = scored.method != Method::Degraded;
     let options = if is_measured {
         SelectOptions::of_logits(max_sentences)
     } else {
-        SelectOptions::of_shares(max_sentences, min_support as f32, found.confidence as f32)
+        SelectOptions::of_shares(max_sentences, min_support as f32, scored.confidence as f32)
     };
-    let quotes = extract::select(&passages, &found.statements, &found.scores, &options);
+    let quotes = extract::select(&passages, &scored.statements, &scored.scores, &options);
     let citations: Vec<Citation> = quotes
         .iter()
         .enumerate()
         .map(|(i, quote)| {
             let chunk = &hits[quote.source].chunk;
             let before = chunk.content[..quote.bytes.start].chars().count() as i32;
-            let support = quote.evidence.iter().map(|index| found.support[*index]).reduce(f64::max);
+            let support = quote.evidence.iter().map(|index| scored.support[*index]).reduce(f64::max);
             let support = support.filter(|_| is_measured);
             let text = &chunk.content[quote.bytes.clone()];
             Citation::new(i + 1, chunk, text, chunk.char_from + before, support)

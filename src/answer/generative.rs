@@ -1,6 +1,7 @@
 //! Answers written by a chat model from numbered passages, each sentence checked against what it cites.
 
 use super::options::Policy;
+use super::route::Route;
 use super::support::{self, Cited, Quote};
 use super::{AnswerRequest, Citation, Refusal, Unsupported, extractive};
 use crate::config;
@@ -12,7 +13,7 @@ use crate::search::diagnostics::is_engine_trouble;
 use crate::storage::chunk;
 use pgrx::PgSqlErrorCode;
 use rag_core::answer::{Passage, cite, prompt};
-use rag_wire::{Chat, ChatMessage};
+use rag_wire::{Chat, ChatMessage, Completion};
 use std::time::Instant;
 
 /// Most characters of one passage: a section, or the part of it around the chunk that was found.
@@ -21,9 +22,6 @@ const PASSAGE_CHARS: i32 = 3_000;
 /// Most characters of passages and history together, and of each passage where there are more than ten.
 const PROMPT_CHARS: usize = 12_000;
 const SHARE_CHARS: usize = 1_200;
-
-/// Most tokens of an answer.
-const ANSWER_TOKENS: u32 = 512;
 
 /// What stands behind a sentence that nothing supports, under the policy `cited`.
 const UNSUPPORTED_MARK: &str = "[unsupported]";
@@ -50,7 +48,7 @@ pub(super) struct Checked {
 }
 
 /// A section around a hit, as the model reads it.
-struct ContextSection<'a> {
+pub(super) struct ContextSection<'a> {
     hit: &'a SearchHit,
     /// The hit's headings, and the header row of a table that the text begins within.
     headings: Vec<String>,
@@ -59,14 +57,34 @@ struct ContextSection<'a> {
     char_from: i32,
 }
 
+/// What the model is asked, and the passages that it may cite.
+pub(super) struct Asked<'a> {
+    pub(super) chat: Chat,
+    pub(super) sources: Vec<ContextSection<'a>>,
+}
+
 /// Asks the model, and checks what it says, all before one deadline. `question` is what was searched for.
 pub(super) fn answer(
     request: &AnswerRequest<'_>,
+    route: &mut Route,
     question: &str,
     hits: &[SearchHit],
     min_support: f64,
 ) -> Result<Generated> {
     let deadline = Instant::now() + config::llm_deadline();
+    let Asked { chat, sources } = asked(request, route, hits)?;
+    let left = deadline.saturating_duration_since(Instant::now());
+    let completion = engine::chat(chat, left, &principal::current_principals()?)?;
+    route.answered_by(&completion);
+    read((request.options.policy, min_support), question, &sources, &completion, deadline)
+}
+
+/// The prompt for a question.
+pub(super) fn asked<'a>(
+    request: &AnswerRequest<'_>,
+    route: &Route,
+    hits: &'a [SearchHit],
+) -> Result<Asked<'a>> {
     let limit = request.options.prompt_limit();
     let sources = sources(hits, limit)?;
     let passages: Vec<Passage<'_>> = sources.iter().map(ContextSection::passage).collect();
@@ -80,21 +98,61 @@ pub(super) fn answer(
             .into_iter()
             .map(|(role, content)| ChatMessage { role: role.to_owned(), content })
             .collect();
-    let completion = engine::chat(
-        Chat {
-            messages,
-            max_tokens: ANSWER_TOKENS,
-            temperature: 0.0,
-            json_schema: Some(prompt::ANSWER_SCHEMA.to_owned()),
-        },
-        deadline.saturating_duration_since(Instant::now()),
-        &principal::current_principals()?,
-    )?;
+    Ok(Asked { chat: route.chat(messages, prompt::ANSWER_SCHEMA), sources })
+}
+
+/// Reads and checks what the model wrote.
+fn read(
+    (policy, min_support): (Policy, f64),
+    question: &str,
+    sources: &[ContextSection<'_>],
+    completion: &Completion,
+    deadline: Instant,
+) -> Result<Generated> {
     let parsed = cite::parse_completion(&completion.text, sources.len());
     if !parsed.found {
         return Ok(Generated::Refused(Refusal::BelowThreshold));
     }
-    check((request.options.policy, min_support), question, &sources, &parsed.answer, deadline)
+    check((policy, min_support), question, sources, &parsed.answer, deadline)
+}
+
+/// The passages of a prompt, apart from the hits that they stand around: for an answer that is read later.
+pub(super) struct KeptSources(Vec<KeptSection>);
+
+struct KeptSection {
+    hit: usize,
+    headings: Vec<String>,
+    text: String,
+    char_from: i32,
+}
+
+impl KeptSources {
+    pub(super) fn of(sources: Vec<ContextSection<'_>>, hits: &[SearchHit]) -> Self {
+        let kept = |source: ContextSection<'_>| {
+            let hit = hits.iter().position(|hit| std::ptr::eq(hit, source.hit)).unwrap_or_default();
+            KeptSection { hit, headings: source.headings, text: source.text, char_from: source.char_from }
+        };
+        Self(sources.into_iter().map(kept).collect())
+    }
+
+    /// Reads and checks what the model wrote; the hits are those of before.
+    pub(super) fn read(
+        self,
+        (policy, min_support): (Policy, f64),
+        question: &str,
+        hits: &[SearchHit],
+        completion: &Completion,
+        deadline: Instant,
+    ) -> Result<Generated> {
+        let section = |kept: KeptSection| ContextSection {
+            hit: &hits[kept.hit],
+            headings: kept.headings,
+            text: kept.text,
+            char_from: kept.char_from,
+        };
+        let sources: Vec<ContextSection<'_>> = self.0.into_iter().map(section).collect();
+        read((policy, min_support), question, &sources, completion, deadline)
+    }
 }
 
 /// Sections of the hits, each once, in the order of the hits: at most so many.

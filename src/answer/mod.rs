@@ -8,13 +8,16 @@ mod generative;
 pub(crate) mod log;
 mod names;
 mod options;
+mod route;
+mod stream;
 mod support;
 
 pub(crate) use options::AnswerOptions;
+pub(crate) use stream::{AnswerPart, AnswerStream};
 
 use crate::config;
 use crate::error::{Error, Result};
-use crate::search::diagnostics::Stages;
+use crate::search::diagnostics::{Stages, Watch};
 use crate::search::scope::Scope;
 use crate::search::{SearchHit, SearchRequest, has_content, search};
 use crate::storage::chunk::ShownChunk;
@@ -22,6 +25,7 @@ use crate::storage::{Id, document};
 use generative::{Checked, Generated};
 use options::Policy;
 use rag_core::filter::Filter;
+use route::{OnFailure, Route};
 use serde_json::json;
 
 /// One turn of the conversation before the question.
@@ -151,12 +155,49 @@ pub(crate) struct Answer {
 /// Headings suggested with a refusal.
 const SUGGESTIONS: usize = 3;
 
+/// What is found for a question, ready to be made an answer of.
+struct Ready {
+    /// What was searched for.
+    query: String,
+    hits: Vec<SearchHit>,
+    scored: extractive::Scored,
+    min_support: f64,
+    is_supported: bool,
+    may_generate: bool,
+    pending: i64,
+    options: AnswerOptions,
+    route: Route,
+    stages: Stages,
+}
+
+/// What a search for an answer came to.
+enum Found {
+    Ready(Box<Ready>),
+    /// There is nothing to make an answer of.
+    Ended(Box<Answer>),
+}
+
 /// Answers a question.
 pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
+    match find(request)? {
+        Found::Ended(answer) => Ok(*answer),
+        Found::Ready(mut ready) if ready.may_generate => {
+            let watch = ready.stages.start("generate");
+            let Ready { route, query, hits, min_support, .. } = ready.as_mut();
+            let outcome = generative::answer(request, route, query, hits, *min_support);
+            ready.generated(watch, outcome)
+        }
+        Found::Ready(ready) => ready.extracted(),
+    }
+}
+
+/// Searches, and scores what is found.
+fn find(request: &AnswerRequest<'_>) -> Result<Found> {
+    let ended = |answer| Ok(Found::Ended(Box::new(answer)));
     let (documents, pending) = document::counts(&request.scope.ids())?;
     let mut stages = Stages::default();
     if documents == 0 {
-        return Ok(refused(Refusal::NoDocuments, Method::Extractive, pending, Vec::new(), stages));
+        return ended(refused(Refusal::NoDocuments, Method::Extractive, pending, Vec::new(), stages));
     }
     let query = retrieval_query(request);
     let languages = request.scope.languages();
@@ -164,7 +205,7 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
     let with_stop_words =
         languages.values().map(|language| if language == "simple" { "english" } else { language.as_str() });
     if !has_content(&query, with_stop_words, &mut stages) {
-        return Ok(refused(Refusal::BelowThreshold, Method::Extractive, pending, Vec::new(), stages));
+        return ended(refused(Refusal::BelowThreshold, Method::Extractive, pending, Vec::new(), stages));
     }
     let searched = search(
         request.scope,
@@ -182,53 +223,89 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
     let offered = hits.len();
     hits.truncate(request.options.context_limit());
     stages.done(watch, offered, hits.len());
-    let mut found = extractive::find(&query, &hits, request.options, &mut stages)?;
-    let method = found.method;
+    let mut scored = extractive::score(&query, &hits, request.options, &mut stages)?;
+    let method = scored.method;
     let (min_support, by) = request.options.min_support(method);
     let mut details = json!({ "min_support": min_support, "by": by });
-    if let Some(signals) = found.signals {
+    if let Some(signals) = scored.signals {
         details["scores"] = json!(signals);
     }
     stages.detail(details);
     let languages: Vec<&str> =
         hits.iter().map(|hit| languages.get(&hit.chunk.domain).map_or("simple", String::as_str)).collect();
     if names::has_unknown_name(request.question, &hits, &languages) {
-        found.confidence *= names::UNKNOWN_NAME_FACTOR;
+        scored.confidence *= names::UNKNOWN_NAME_FACTOR;
     }
 
     let may_generate = request.options.generate && config::llm_url().is_some();
     // Under the policy `free` it is the model that refuses.
     let asks_anyway = may_generate && request.options.policy == Policy::Free && !hits.is_empty();
-    let is_supported = !found.is_empty() && found.confidence >= min_support;
+    let is_supported = !scored.is_empty() && scored.confidence >= min_support;
     if !is_supported && !asks_anyway {
-        return Ok(unanswered(method, pending, &hits, stages));
+        return ended(unanswered(method, pending, &hits, stages));
     }
-    if may_generate {
-        let watch = stages.start("generate");
-        match generative::answer(request, &query, &hits, min_support) {
+    if request.options.on_failure == OnFailure::Error && request.options.generate && !may_generate {
+        return Err(route::not_configured());
+    }
+    Ok(Found::Ready(Box::new(Ready {
+        query,
+        hits,
+        scored,
+        min_support,
+        is_supported,
+        may_generate,
+        pending,
+        options: request.options.clone(),
+        route: Route::of(request),
+        stages,
+    })))
+}
+
+impl Ready {
+    /// The answer where a chat model was asked: its own, or what takes the place of it.
+    fn generated(mut self, watch: Watch, outcome: Result<Generated>) -> Result<Answer> {
+        let stages = &mut self.stages;
+        match outcome {
             Ok(Generated::Answered(checked)) => {
                 stages.done_as(watch, checked.sources, checked.citations.len(), "chat");
-                return Ok(generated(checked, request.options.policy, pending, stages));
+                stages.detail(self.route.told());
+                return Ok(generated(checked, self.options.policy, self.pending, self.stages));
             }
             Ok(Generated::Refused(refusal)) => {
-                stages.done_as(watch, hits.len(), 0, "chat");
-                return Ok(refused(refusal, Method::Chat, pending, suggestions(&hits), stages));
+                stages.done_as(watch, self.hits.len(), 0, "chat");
+                stages.detail(self.route.told());
+                return Ok(refused(
+                    refusal,
+                    Method::Chat,
+                    self.pending,
+                    suggestions(&self.hits),
+                    self.stages,
+                ));
             }
             Ok(Generated::Unsupported) => stages.fell_back(
                 watch,
                 "extractive answer",
                 &Error::internal("nothing of the model's answer is supported by what it cites"),
             ),
+            Err(error) if self.options.on_failure == OnFailure::Error => return Err(route::failed(error)),
             // Whatever is wrong with the endpoint or its settings, the caller did nothing wrong.
             Err(error) => stages.fell_back(watch, "extractive answer", &error),
         }
+        stages.detail(self.route.told());
+        self.extracted()
     }
-    if !is_supported {
-        return Ok(unanswered(method, pending, &hits, stages));
+
+    /// The answer made of sentences of the documents.
+    fn extracted(self) -> Result<Answer> {
+        let Self { hits, scored, min_support, pending, options, stages, .. } = self;
+        let method = scored.method;
+        if !self.is_supported {
+            return Ok(unanswered(method, pending, &hits, stages));
+        }
+        let (text, citations) = extractive::compose(&scored, &hits, options.max_sentences, min_support);
+        let confidence = (method != Method::Degraded).then_some(scored.confidence);
+        Ok(Answer { confidence, ..answered(text, method, citations, pending, stages) })
     }
-    let (text, citations) = extractive::compose(&found, &hits, request.options.max_sentences, min_support);
-    let confidence = (method != Method::Degraded).then_some(found.confidence);
-    Ok(Answer { confidence, ..answered(text, method, citations, pending, stages) })
 }
 
 /// The answer of a chat model, with what was found out about it.

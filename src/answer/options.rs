@@ -1,6 +1,7 @@
 //! Options of answering.
 
 use super::Method;
+use super::route::OnFailure;
 use crate::error::Result;
 use crate::search::options::{MAX_K, Mode, SearchOptions};
 use crate::{config, engine};
@@ -37,6 +38,12 @@ pub(crate) struct AnswerOptions {
     /// Whether a chat model may write the answer.
     pub(crate) generate: bool,
     pub(crate) policy: Policy,
+    /// Of a chat model.
+    pub(crate) temperature: f32,
+    pub(crate) top_p: Option<f32>,
+    /// Most tokens that a chat model writes; `None`: by the question.
+    pub(crate) max_tokens: Option<u32>,
+    pub(crate) on_failure: OnFailure,
     pub(crate) search: SearchOptions,
 }
 
@@ -64,6 +71,10 @@ impl AnswerOptions {
                 .map_or(Self::SENTENCE_LIMIT, |n| n as usize),
             generate: reader.boolean("generate")?.unwrap_or(true),
             policy: reader.choice("policy")?.unwrap_or(Policy::Strict),
+            temperature: reader.number("temperature", 0.0..=2.0)?.unwrap_or(0.0) as f32,
+            top_p: reader.number("top_p", 0.0..=1.0)?.map(|share| share as f32),
+            max_tokens: reader.integer("max_tokens", 1..=32_768)?.map(|n| n as u32),
+            on_failure: reader.choice("on_failure")?.unwrap_or(OnFailure::Extractive),
             search: SearchOptions::read(&mut reader)?,
         };
         reader.finish()?;

@@ -59,7 +59,7 @@ pub(super) fn answer_and_note(request: &AnswerRequest<'_>, collection: Option<&s
 }
 
 /// `[{"role": "user"|"assistant", "content": text}, …]`, oldest first.
-fn turns(history: &Value) -> Result<Vec<Turn>> {
+pub(super) fn turns(history: &Value) -> Result<Vec<Turn>> {
     let wrong = |what: String| {
         Error::invalid(what).hint("history is [{\"role\": \"user\" | \"assistant\", \"content\": text}, …].")
     };
@@ -98,11 +98,11 @@ fn rag_answer(
     history: Option<GivenJsonb>,
     options: Option<GivenJsonb>,
 ) -> std::result::Result<JsonB, ErrorReport> {
-    call(|| ask(question, collection, filter, history, options).map(|answer| JsonB(object_of(&answer))))
+    call(|| Ok(JsonB(object(&ask(question, collection, filter, history, options)?))))
 }
 
-/// An answer as one object.
-pub(super) fn object_of(answer: &Answer) -> Value {
+/// An answer as `rag_answer` returns it.
+pub(super) fn object(answer: &Answer) -> Value {
     let citations: Vec<Value> = answer
         .citations
         .iter()

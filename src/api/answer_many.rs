@@ -1,6 +1,6 @@
 //! `rag_answer_many`: questions that are asked one after the other, about the same documents.
 
-use super::answer::{answer_and_note, asked, object_of, rounded};
+use super::answer::{answer_and_note, asked, object, rounded};
 use super::search::filter_of;
 use super::{call, options_of, required};
 use crate::answer::{Answer, AnswerOptions, AnswerRequest};
@@ -84,7 +84,7 @@ fn rag_answer_many(
                 Some(answer.method.name()),
                 answer.confidence.map(rounded),
                 Some(answer.citations.len() as i32),
-                Some(JsonB(object_of(&answer))),
+                Some(JsonB(object(&answer))),
                 None,
                 None,
             ),

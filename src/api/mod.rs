@@ -7,6 +7,7 @@ mod alter;
 mod answer;
 mod answer_log;
 mod answer_many;
+mod answer_stream;
 mod attach;
 mod chunking;
 mod collection;

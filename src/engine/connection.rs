@@ -74,6 +74,16 @@ impl Connection {
         deadline: Instant,
     ) -> Result<T, Lost> {
         self.write(frame, deadline)?;
+        self.receive(deadline)
+    }
+
+    /// Sends a frame that several frames answer: see [`Self::receive`].
+    pub(super) fn send(&mut self, frame: &[u8], deadline: Instant) -> Result<(), Lost> {
+        self.write(frame, deadline)
+    }
+
+    /// Reads one frame. After an error the connection must be dropped.
+    pub(super) fn receive<T: DeserializeOwned>(&mut self, deadline: Instant) -> Result<T, Lost> {
         let mut header = Vec::with_capacity(4);
         self.read(&mut header, 4, deadline)?;
         let header: [u8; 4] = header.try_into().map_err(|_| malformed("a short header"))?;

@@ -4,6 +4,9 @@
 //! twice: if the engine dies in the middle, the supervisor starts another and the request is sent to that.
 
 mod connection;
+mod stream;
+
+pub(crate) use stream::{ChatPart, ChatStream};
 
 use crate::config;
 use crate::error::{Error, Result};
@@ -17,7 +20,7 @@ use rag_wire::{
     Call, Chat, Completion, Content, Embeddings, EngineStatus, Lane, ModelInfo, Prepare, Reply, Request,
     TextRole,
 };
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -42,6 +45,31 @@ thread_local! {
     /// The connection between two requests. Whoever uses it takes it out, and puts it back after a whole reply
     /// only: so an error in between, of whatever kind, closes it.
     static IDLE: RefCell<Option<Connection>> = const { RefCell::new(None) };
+}
+
+/// While one lives, no text of documents goes beyond this machine, whatever the settings allow: neither to a chat endpoint
+/// nor to a reranker's.
+pub(crate) struct LocalOnly(());
+
+thread_local! {
+    static LOCAL_ONLY: Cell<usize> = const { Cell::new(0) };
+}
+
+impl LocalOnly {
+    pub(crate) fn enter() -> Self {
+        LOCAL_ONLY.set(LOCAL_ONLY.get() + 1);
+        Self(())
+    }
+
+    fn is_in_force() -> bool {
+        LOCAL_ONLY.get() > 0
+    }
+}
+
+impl Drop for LocalOnly {
+    fn drop(&mut self) {
+        LOCAL_ONLY.set(LOCAL_ONLY.get() - 1);
+    }
 }
 
 /// Vectors for texts, in their order.
@@ -77,8 +105,14 @@ pub(crate) fn rerank(
     let wanted = passages.len();
     let model = model.map(str::to_owned);
     let call = Call::Rerank { model, query: query.to_owned(), passages, within_budget };
-    let (lane, principals) = (Lane::Interactive, principals.to_vec());
-    match self::call(&Request { lane, principals, deadline_ms: Some(milliseconds(within)), call })? {
+    let request = Request {
+        lane: Lane::Interactive,
+        principals: principals.to_vec(),
+        deadline_ms: Some(milliseconds(within)),
+        local_only: LocalOnly::is_in_force(),
+        call,
+    };
+    match self::call(&request)? {
         Reply::Scores { model, scores }
             if scores.len() == wanted || (within_budget && (1..wanted).contains(&scores.len())) =>
         {
@@ -125,12 +159,20 @@ pub(crate) fn chat_in_background(chat: Chat, within: Duration, principals: &[Str
 }
 
 fn chat_in(lane: Lane, chat: Chat, within: Duration, principals: &[String]) -> Result<Completion> {
-    let call = Call::Chat(chat);
-    let request =
-        Request { lane, principals: principals.to_vec(), deadline_ms: Some(milliseconds(within)), call };
+    let request = chat_request(lane, Call::Chat(chat), within, principals);
     match self::call(&request)? {
         Reply::Completion(completion) => Ok(completion),
         other => Err(unexpected(&other)),
+    }
+}
+
+fn chat_request(lane: Lane, call: Call, within: Duration, principals: &[String]) -> Request {
+    Request {
+        lane,
+        principals: principals.to_vec(),
+        deadline_ms: Some(milliseconds(within)),
+        local_only: LocalOnly::is_in_force(),
+        call,
     }
 }
 
@@ -209,7 +251,7 @@ fn send(call: Call, lane: Lane, principals: &[String]) -> Result<Reply> {
         Lane::Interactive => Some(milliseconds(config::engine_timeout())),
         Lane::Bulk => None,
     };
-    self::call(&Request { lane, principals: principals.to_vec(), deadline_ms, call })
+    self::call(&Request { lane, principals: principals.to_vec(), deadline_ms, local_only: false, call })
 }
 
 fn milliseconds(time: Duration) -> u32 {
@@ -222,15 +264,8 @@ fn milliseconds(time: Duration) -> u32 {
 /// reached, or died twice over this request. 54000: the request is too long to send. 57014: no reply in time.
 pub(crate) fn call(request: &Request) -> Result<Reply> {
     shared::require()?;
-    let frame = rag_wire::encode(request).map_err(|error| match error {
-        rag_wire::FrameError::TooLong(bytes) => Error::limit(format!(
-            "request of {bytes} bytes exceeds the limit of {} bytes",
-            rag_wire::MAX_FRAME_BYTES
-        )),
-        other => Error::internal(format!("request cannot be encoded: {other}")),
-    })?;
-    let limit = request.deadline_ms.map_or(BULK_LIMIT, |ms| Duration::from_millis(ms.into()) + TELLING);
-    let deadline = Instant::now() + limit;
+    let frame = encoded(request)?;
+    let deadline = deadline_of(request);
 
     let mut connection = IDLE.take();
     let mut deaths = 0;
@@ -259,6 +294,21 @@ pub(crate) fn call(request: &Request) -> Result<Reply> {
             Err(Lost::Failed(error)) => return Err(error),
         }
     }
+}
+
+fn encoded(request: &Request) -> Result<Vec<u8>> {
+    rag_wire::encode(request).map_err(|error| match error {
+        rag_wire::FrameError::TooLong(bytes) => Error::limit(format!(
+            "request of {bytes} bytes exceeds the limit of {} bytes",
+            rag_wire::MAX_FRAME_BYTES
+        )),
+        other => Error::internal(format!("request cannot be encoded: {other}")),
+    })
+}
+
+fn deadline_of(request: &Request) -> Instant {
+    let limit = request.deadline_ms.map_or(BULK_LIMIT, |ms| Duration::from_millis(ms.into()) + TELLING);
+    Instant::now() + limit
 }
 
 /// A new connection, waiting for an engine that is about to be there.
@@ -301,6 +351,7 @@ fn unexpected(reply: &Reply) -> Error {
         Reply::Scores { .. } => "scores",
         Reply::Prepared(_) | Reply::Parsed(_) => "a document",
         Reply::Completion(_) => "a completion",
+        Reply::Delta(_) => "a part of a completion",
         Reply::Failed(_) => "a failure",
     };
     Error::internal(format!("the engine answered with {kind} that does not fit the request"))

@@ -10,6 +10,7 @@ pub(crate) mod call_cache;
 pub(crate) mod call_state;
 pub(crate) mod child;
 pub(crate) mod circumstances;
+pub(crate) mod client;
 pub(crate) mod closing;
 pub(crate) mod database;
 pub(crate) mod elevation;

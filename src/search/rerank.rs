@@ -72,8 +72,8 @@ fn ask_chat(query: &str, passages: &[String], deadline: Instant) -> Result<Vec<f
                 .map(|(role, content)| ChatMessage { role: (*role).to_owned(), content: content.clone() })
                 .collect(),
             max_tokens: SCORES_TOKENS,
-            temperature: 0.0,
             json_schema: Some(SCORES_SCHEMA.to_owned()),
+            ..Chat::default()
         };
         let left = deadline.saturating_duration_since(Instant::now());
         let completion = engine::chat(chat, left, &principals)?;

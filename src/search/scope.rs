@@ -3,6 +3,7 @@
 use crate::attach::{Named, SeenRows};
 use crate::collection::name::{DEFAULT_COLLECTION, choose, missing_among, split_name};
 use crate::config;
+use crate::engine::LocalOnly;
 use crate::error::Result;
 use crate::pg::{principal, server};
 use crate::rights;
@@ -18,6 +19,8 @@ pub(crate) struct Scope {
     seen: Option<SeenRows>,
     /// While this lives, the caller has named the domains.
     _named: Option<Named>,
+    /// While this lives, the documents' text stays on this machine: a collection of the scope wants it so.
+    local_only: Option<LocalOnly>,
 }
 
 impl Scope {
@@ -32,7 +35,7 @@ impl Scope {
             // That somebody says of their rows that they are the caller's is no reason to run their policies.
             let is_own = |d: &VisibleDomain| d.is_own || d.is_own_domain && !is_attached(d.id);
             domains.retain(|d| everything || is_own(d) || d.is_accepted);
-            return Ok(Self { domains, may_hide_rows: may_hide_rows(), seen: None, _named: None });
+            return Ok(Self::with(domains, None));
         };
         let (owner, bare) = split_name(name)?;
         let mut domains = rights::visible_domains(everything, Some(bare))?;
@@ -66,7 +69,18 @@ impl Scope {
     /// Domains of a collection that was named.
     fn of(domains: Vec<VisibleDomain>) -> Self {
         let named = Named::enter(domains.iter().map(|d| d.id).filter(|id| is_attached(*id)).collect());
-        Self { domains, may_hide_rows: may_hide_rows(), seen: None, _named: Some(named) }
+        Self::with(domains, Some(named))
+    }
+
+    fn with(domains: Vec<VisibleDomain>, named: Option<Named>) -> Self {
+        let is_local_only = domains.iter().any(|d| !d.allows_remote);
+        Self {
+            domains,
+            may_hide_rows: may_hide_rows(),
+            seen: None,
+            _named: named,
+            local_only: is_local_only.then(LocalOnly::enter),
+        }
     }
 
     /// Attached collections among those of the domains: the caller's own, or those of others.
@@ -105,6 +119,11 @@ impl Scope {
             false => chunk::existing(&domains, chunks)?,
         };
         Ok(visible.into_iter().collect())
+    }
+
+    /// Whether a collection among them keeps its text on this machine.
+    pub(crate) fn is_local_only(&self) -> bool {
+        self.local_only.is_some()
     }
 
     /// Ids of the domains.

@@ -18,6 +18,8 @@ pub(crate) struct VisibleDomain {
     pub(crate) language: String,
     /// What feedback counts for in a search by default, 0 to 1.
     pub(crate) feedback_boost: f64,
+    /// Whether its documents' text may go beyond this machine, where the settings allow that.
+    pub(crate) allows_remote: bool,
     /// Whether the caller acts as the collection's owner.
     pub(crate) is_own: bool,
     /// Whether the caller acts as the domain's owner.
@@ -41,7 +43,7 @@ pub(crate) fn visible_domains(listed: Option<&[Id]>, name: Option<&str>) -> Resu
                 d.owner = ANY ($1) AND rag.is_current(d.owner, d.owner_role),
                 d.id IN (SELECT a.domain_id FROM rag.accepted_collection a
                          WHERE a.principal = ANY ($1) AND rag.is_current(a.principal, a.principal_role)),
-                c.options -> 'feedback_boost'
+                c.options -> 'feedback_boost', c.options -> 'remote'
          FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id
          WHERE ($2 IS NULL OR c.name = $2) {condition}"
     );
@@ -54,6 +56,7 @@ pub(crate) fn visible_domains(listed: Option<&[Id]>, name: Option<&str>) -> Resu
             model: row.require(5)?,
             language: row.require(6)?,
             feedback_boost: row.get::<JsonB>(10).and_then(|JsonB(boost)| boost.as_f64()).unwrap_or(0.0),
+            allows_remote: row.get::<JsonB>(11).and_then(|JsonB(remote)| remote.as_bool()).unwrap_or(true),
             is_own: row.require(7)?,
             is_own_domain: row.require(8)?,
             is_accepted: row.require(9)?,

@@ -79,6 +79,7 @@ fn chat_endpoint() -> Result<Option<ChatEndpoint>, String> {
     Ok(Some(ChatEndpoint {
         url,
         model: config::llm_model(),
+        fallback_models: config::llm_fallback_models(),
         api_key,
         timeout_ms: u32::try_from(config::llm_timeout().as_millis()).unwrap_or(u32::MAX),
         retries: config::llm_retries(),

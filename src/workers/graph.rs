@@ -8,7 +8,7 @@
 use super::ingest::{LOCKED_DELAY, later, may_work, report};
 use super::looks::Looks;
 use crate::config;
-use crate::engine;
+use crate::engine::{self, LocalOnly};
 use crate::error::{Error, Result, unless_locked};
 use crate::pg::{interrupts, shared, worker};
 use crate::storage::document::{self, VersionLock};
@@ -233,6 +233,8 @@ enum Answer {
 
 /// Asks about a chunk, in the name of its document's owner.
 fn ask(chunk: &AskedChunk) -> Result<Answer> {
+    let allows_remote = CollectionOptions::from_json(&chunk.options)?.remote;
+    let _local_only = (!allows_remote).then(LocalOnly::enter);
     let mut messages = graph_prompt(&chunk.text);
     let mut last = String::new();
     for _ in 0..TRIES {
@@ -242,8 +244,8 @@ fn ask(chunk: &AskedChunk) -> Result<Answer> {
                 .map(|(role, content)| ChatMessage { role: (*role).to_owned(), content: content.clone() })
                 .collect(),
             max_tokens: GRAPH_TOKENS,
-            temperature: 0.0,
             json_schema: Some(GRAPH_SCHEMA.to_owned()),
+            ..Chat::default()
         };
         let principals = std::slice::from_ref(&chunk.owner);
         let reply = engine::chat_in_background(chat, config::llm_deadline(), principals)?;

@@ -23,7 +23,7 @@ mod soundness;
 mod source;
 mod witness;
 
-pub use chat_stub::{ChatReply, ChatStub};
+pub use chat_stub::{ChatReply, ChatScript, ChatStub, ChatVoice};
 pub use cluster::{Builder, Cluster, Shutdown};
 pub use database::{Database, shared};
 pub use installation::Installation;

@@ -12,8 +12,12 @@ mod dying;
 mod generating;
 #[path = "engine/offline.rs"]
 mod offline;
+#[path = "engine/providers.rs"]
+mod providers;
 #[path = "engine/settings.rs"]
 mod settings;
+#[path = "engine/streaming.rs"]
+mod streaming;
 
 use rag_tests::{Cluster, Session, wait_until};
 use std::time::Duration;

@@ -124,6 +124,7 @@ fn every_object_of_the_extension_says_what_it_is() {
         "rag_add_policy",
         "rag_alter_collection",
         "rag_answer",
+        "rag_answer_stream",
         "rag_answer_text",
         "rag_attach",
         "rag_cancel",

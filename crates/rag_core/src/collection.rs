@@ -6,7 +6,7 @@ use crate::option::{OptionError, OptionReader};
 use serde_json::Value;
 
 /// What a collection's owner says of it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct CollectionOptions {
     /// How its documents are cut.
     pub chunking: ChunkOptions,
@@ -14,11 +14,13 @@ pub struct CollectionOptions {
     pub feedback_boost: Option<f64>,
     /// By what the graph of its documents is found.
     pub graph: Extraction,
+    /// Whether their text may go to chat and reranking endpoints beyond this machine, where the server's settings allow it.
+    pub remote: bool,
 }
 
 impl CollectionOptions {
-    /// The one that does not say how documents are cut.
-    pub const FEEDBACK_BOOST: &'static str = "feedback_boost";
+    /// Those that do not say how documents are cut.
+    const NOT_ABOUT_CUTTING: [&'static str; 2] = ["feedback_boost", "remote"];
 
     /// Reads them. Errors: an unknown option, or a value out of its range.
     pub fn from_json(options: &Value) -> Result<Self, OptionError> {
@@ -27,10 +29,11 @@ impl CollectionOptions {
             Some(chunking) => ChunkOptions::from_json(chunking)?,
             None => ChunkOptions::default(),
         };
-        let feedback_boost = reader.number(Self::FEEDBACK_BOOST, 0.0..=1.0)?;
+        let feedback_boost = reader.number("feedback_boost", 0.0..=1.0)?;
         let graph = reader.choice("graph")?.unwrap_or_default();
+        let remote = reader.boolean("remote")?.unwrap_or(true);
         reader.finish()?;
-        Ok(Self { chunking, feedback_boost, graph })
+        Ok(Self { chunking, feedback_boost, graph, remote })
     }
 }
 
@@ -45,7 +48,7 @@ pub fn altered(former: &Value, given: &Value) -> (Value, bool) {
     }
     let mut altered = former.clone();
     altered.extend(given.iter().map(|(name, value)| (name.clone(), value.clone())));
-    let cuts = given.keys().any(|name| name != CollectionOptions::FEEDBACK_BOOST);
+    let cuts = given.keys().any(|name| !CollectionOptions::NOT_ABOUT_CUTTING.contains(&name.as_str()));
     (Value::Object(altered), cuts)
 }
 
@@ -63,6 +66,9 @@ mod tests {
         assert_eq!(read(json!({ "feedback_boost": 0.25, "chunking": { "size": 100 } })), Ok(Some(0.25)));
         assert!(read(json!({ "feedback_boost": 1.5 })).is_err());
         assert!(read(json!({ "boost": 1 })).is_err());
+        assert!(read(json!({ "remote": "no" })).is_err());
+        let remote = |options| CollectionOptions::from_json(&options).map(|read| read.remote);
+        assert_eq!((remote(json!({})), remote(json!({ "remote": false }))), (Ok(true), Ok(false)));
         assert!(read(json!({ "chunking": { "size": -1 } })).is_err());
     }
 
@@ -76,6 +82,11 @@ mod tests {
         check(
             json!({ "feedback_boost": 0.1 }),
             json!({ "chunking": { "size": 100 }, "feedback_boost": 0.1 }),
+            false,
+        );
+        check(
+            json!({ "remote": false }),
+            json!({ "chunking": { "size": 100 }, "feedback_boost": 0.5, "remote": false }),
             false,
         );
         check(json!({ "chunking": {} }), json!({ "chunking": {}, "feedback_boost": 0.5 }), true);

@@ -90,8 +90,13 @@ impl Client {
     }
 
     fn ask(&mut self, call: Call) -> Reply {
-        let request =
-            Request { lane: self.1, principals: vec!["role:figures".into()], deadline_ms: None, call };
+        let request = Request {
+            lane: self.1,
+            principals: vec!["role:figures".into()],
+            deadline_ms: None,
+            local_only: false,
+            call,
+        };
         write_frame(&mut self.0, &request).unwrap();
         read_frame(&mut self.0).unwrap()
     }

@@ -1,16 +1,17 @@
 //! What each call does, from request to reply.
 
-use crate::backend::{Backend, ChatBackend, Conditions, Input, too_long};
+use crate::backend::{Input, too_long};
 use crate::cache::Value;
+use crate::completion::complete;
 use crate::device::pair_budget;
 use crate::dispatch::{self, refuse_bulk_when_short};
 use crate::engine::Engine;
-use crate::failure::{Explain, failure, internal};
+use crate::failure::{Explain, failure};
 use crate::model::ModelFolder;
 use crate::model::tokenizer::{CutPair, PIECE_BYTES, Tokenizer};
 use crate::parse::{self, Permit, Waiter};
 use crate::principal::PrincipalKey;
-use rag_wire::{Call, Chat, Embeddings, Failure, FailureCode, Lane, ModelKind, Reply, Request, TextRole};
+use rag_wire::{Call, Embeddings, Failure, FailureCode, Lane, ModelKind, Reply, Request, TextRole};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::os::fd::BorrowedFd;
@@ -46,18 +47,27 @@ impl From<Failure> for NoReply {
 }
 
 /// Who asks, and until when.
+#[derive(Clone, Copy)]
 pub(crate) struct Caller<'a> {
     pub(crate) lane: Lane,
     pub(crate) principal: PrincipalKey,
     pub(crate) deadline: Option<Instant>,
+    /// Whether nothing of it may go beyond this machine, whatever the settings allow.
+    pub(crate) local_only: bool,
     pub(crate) client: BorrowedFd<'a>,
 }
 
-/// Answers one request; `None` if the client hung up meanwhile.
-pub(crate) fn answer(engine: &Arc<Engine>, request: Request, client: BorrowedFd<'_>) -> Option<Reply> {
+/// Answers one request; `None` if the client hung up meanwhile. What comes before the last reply goes to `deliver`, which is
+/// false where the client has gone.
+pub(crate) fn answer(
+    engine: &Arc<Engine>,
+    request: Request,
+    client: BorrowedFd<'_>,
+    deliver: &mut dyn FnMut(Reply) -> bool,
+) -> Option<Reply> {
     let deadline = request.deadline_ms.map(|ms| Instant::now() + Duration::from_millis(ms.into()));
     let principal = engine.key.principal(&request.principals);
-    let caller = Caller { lane: request.lane, principal, deadline, client };
+    let caller = Caller { lane: request.lane, principal, deadline, local_only: request.local_only, client };
     let reply = match request.call {
         Call::Status => Ok(Reply::Status(engine.status())),
         Call::Models => Ok(Reply::Models(engine.models.list(engine.settings().allow_remote))),
@@ -85,7 +95,11 @@ pub(crate) fn answer(engine: &Arc<Engine>, request: Request, client: BorrowedFd<
                 .map(Reply::Parsed)
             })
         }
-        Call::Chat(request) => complete(engine, &caller, request),
+        Call::Chat(request) => complete(engine, &caller, request, None).map(Reply::Completion),
+        Call::ChatStream(request) => {
+            let mut deliver = |delta| deliver(Reply::Delta(delta));
+            complete(engine, &caller, request, Some(&mut deliver)).map(Reply::Completion)
+        }
     };
     match reply {
         Ok(reply) => {
@@ -253,26 +267,6 @@ fn with_document_permit(
         (bytes > LARGE_DOCUMENT_BYTES).then(|| large.take(limit, caller.principal, &waiter)).transpose()?;
     let _permit = permits.take(limit, caller.principal, &waiter)?;
     work(&waiter)
-}
-
-fn complete(engine: &Arc<Engine>, caller: &Caller<'_>, request: Chat) -> Result<Reply, NoReply> {
-    let settings = engine.settings();
-    let Some(endpoint) = settings.chat.clone() else {
-        return Err(failure(FailureCode::NotLoaded, "no chat endpoint is configured")
-            .hint("Set rag_ext.llm_url and rag_ext.llm_model.")
-            .into());
-    };
-    let body = serde_json::to_vec(&request).map_err(|e| internal(e.to_string()))?;
-    let parts = [endpoint.url.as_bytes(), endpoint.model.as_bytes(), &body];
-    let key = engine.key.question("chat", caller.principal, &parts);
-    if let Some(Value::Completion(completion)) = engine.cached(&key) {
-        return Ok(Reply::Completion(completion));
-    }
-    let backend = ChatBackend::new(endpoint);
-    let generate = move |conditions: &Conditions<'_>| backend.generate(&request, conditions);
-    let completion = dispatch::ask_elsewhere(engine, caller, generate)?;
-    engine.keep(key, Value::Completion(completion.clone()));
-    Ok(Reply::Completion(completion))
 }
 
 /// A request's results: those found in the cache and those to compute, equal inputs once.

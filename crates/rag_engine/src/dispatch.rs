@@ -64,11 +64,13 @@ pub(crate) fn ask_elsewhere<T: Send + 'static>(
 ) -> Result<T, NoReply> {
     let ticket = Arc::new(Ticket::new().map_err(|e| internal(format!("cannot wait for the endpoint: {e}")))?);
     let permit = RequestPermit::take(engine)?;
-    let (asked, deadline, allow_remote) = (ticket.clone(), caller.deadline, engine.settings().allow_remote);
+    let allow_remote = engine.settings().allow_remote && !caller.local_only;
+    let (asked, deadline) = (ticket.clone(), caller.deadline);
     let run = move || {
         let _permit = permit;
         let is_withdrawn = || asked.is_withdrawn();
-        let conditions = Conditions { deadline, is_withdrawn: &is_withdrawn, allow_remote };
+        let conditions =
+            Conditions { deadline, first_part_by: None, is_withdrawn: &is_withdrawn, allow_remote };
         let answer = catch_unwind(AssertUnwindSafe(|| ask(&conditions)));
         asked.answer(answer.unwrap_or_else(|_| Err(internal("asking the endpoint failed with a panic"))));
     };
@@ -77,6 +79,52 @@ pub(crate) fn ask_elsewhere<T: Send + 'static>(
         .spawn(run)
         .map_err(|e| internal(format!("cannot start a thread: {e}")))?;
     wait(&ticket, caller)
+}
+
+/// What a backend elsewhere gives.
+enum Part<T> {
+    Delta(String),
+    End(Result<T, Failure>),
+}
+
+/// As [`ask_elsewhere`], for an answer that is delivered as it is written. `deliver` is false where the client has gone.
+pub(crate) fn follow_elsewhere<T: Send + 'static>(
+    engine: &Arc<Engine>,
+    caller: &Caller<'_>,
+    ask: impl FnOnce(&Conditions<'_>, &mut dyn FnMut(&str)) -> Result<T, Failure> + Send + 'static,
+    deliver: &mut dyn FnMut(String) -> bool,
+) -> Result<T, NoReply> {
+    let ticket = Arc::new(Ticket::new().map_err(|e| internal(format!("cannot wait for the endpoint: {e}")))?);
+    let permit = RequestPermit::take(engine)?;
+    let allow_remote = engine.settings().allow_remote && !caller.local_only;
+    let (asked, deadline) = (ticket.clone(), caller.deadline);
+    let run = move || {
+        let _permit = permit;
+        let is_withdrawn = || asked.is_withdrawn();
+        let conditions =
+            Conditions { deadline, first_part_by: None, is_withdrawn: &is_withdrawn, allow_remote };
+        let mut deliver = |delta: &str| asked.part(Part::Delta(delta.to_owned()));
+        let answer = catch_unwind(AssertUnwindSafe(|| ask(&conditions, &mut deliver)));
+        let answer = answer.unwrap_or_else(|_| Err(internal("asking the endpoint failed with a panic")));
+        asked.answer(Part::End(answer));
+    };
+    std::thread::Builder::new()
+        .name("rag-endpoint".into())
+        .spawn(run)
+        .map_err(|e| internal(format!("cannot start a thread: {e}")))?;
+    loop {
+        match ticket.wait(Some(caller.client), caller.deadline) {
+            Waited::Answered(Part::Delta(delta)) => {
+                if !deliver(delta) {
+                    ticket.withdraw();
+                    return Err(NoReply::Gone);
+                }
+            }
+            Waited::Answered(Part::End(answer)) => return Ok(answer?),
+            Waited::Late => return Err(deadline_passed().into()),
+            Waited::Gone => return Err(NoReply::Gone),
+        }
+    }
 }
 
 fn wait<T>(ticket: &Ticket<Result<T, Failure>>, caller: &Caller<'_>) -> Result<T, NoReply> {

@@ -4,7 +4,8 @@
 //! standard input and talks [`rag_wire::Request`] and [`rag_wire::Reply`] over the socket.
 //!
 //! One thread per connection reads requests, tokenizes and waits; a fixed set of workers runs the models, in the
-//! order that [`batch`] decides. Nothing is asynchronous and no state outlives the process.
+//! order that [`batch`] decides. Nothing is asynchronous but a
+//! request to an endpoint, which has a thread of its own; no state outlives the process.
 
 #![deny(unsafe_code)]
 
@@ -12,6 +13,7 @@ pub mod backend;
 pub mod batch;
 pub mod cache;
 mod calls;
+mod completion;
 pub mod device;
 mod dispatch;
 mod endpoint;

@@ -191,7 +191,8 @@ fn greet(mut stream: &UnixStream) -> Result<bool, FrameError> {
 fn answer_requests(engine: &Arc<Engine>, mut stream: &UnixStream) -> Result<(), FrameError> {
     loop {
         let request: Request = read_request(stream)?;
-        let Some(reply) = calls::answer(engine, request, stream.as_fd()) else { return Ok(()) };
+        let mut deliver = |reply| write_frame(&mut &*stream, &reply).is_ok();
+        let Some(reply) = calls::answer(engine, request, stream.as_fd(), &mut deliver) else { return Ok(()) };
         match write_frame(&mut stream, &reply) {
             Err(FrameError::TooLong(bytes)) => {
                 let message =

@@ -6,16 +6,22 @@
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A place for one answer.
+/// A place for one answer, or for one in parts.
 pub(crate) struct Ticket<T> {
     withdrawn: AtomicBool,
     ready: EventFd,
-    answer: Mutex<Option<T>>,
+    answer: Mutex<Parts<T>>,
+}
+
+struct Parts<T> {
+    waiting: VecDeque<T>,
+    is_complete: bool,
 }
 
 /// How waiting ended.
@@ -33,16 +39,35 @@ impl<T> Ticket<T> {
     /// An empty ticket. Fails when the process has no descriptor left.
     pub(crate) fn new() -> Result<Self, Errno> {
         let ready = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
-        Ok(Self { withdrawn: AtomicBool::new(false), ready, answer: Mutex::new(None) })
+        Ok(Self {
+            withdrawn: AtomicBool::new(false),
+            ready,
+            answer: Mutex::new(Parts { waiting: VecDeque::new(), is_complete: false }),
+        })
     }
 
-    /// Gives the answer. The first one counts.
+    /// Gives the answer, or its last part. The first one counts.
     pub(crate) fn answer(&self, answer: T) {
+        self.give(answer, true);
+    }
+
+    /// Gives a part of the answer.
+    pub(crate) fn part(&self, part: T) {
+        self.give(part, false);
+    }
+
+    fn give(&self, part: T, is_last: bool) {
         let mut place = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
-        if place.is_none() {
-            *place = Some(answer);
+        if !place.is_complete {
+            place.waiting.push_back(part);
+            place.is_complete = is_last;
             let _ = self.ready.write(1);
         }
+    }
+
+    /// Says that nobody waits any more.
+    pub(crate) fn withdraw(&self) {
+        self.withdrawn.store(true, Ordering::Release);
     }
 
     /// Whether nobody waits for the answer any more.
@@ -50,10 +75,11 @@ impl<T> Ticket<T> {
         self.withdrawn.load(Ordering::Acquire)
     }
 
-    /// Waits for the answer, the deadline, or `client` hanging up. In the last two cases the ticket is withdrawn.
+    /// Waits for the answer or its next part, the deadline, or `client` hanging up. In the last two cases the ticket is withdrawn.
     pub(crate) fn wait(&self, client: Option<BorrowedFd<'_>>, deadline: Option<Instant>) -> Waited<T> {
         loop {
-            if let Some(answer) = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let next = self.answer.lock().unwrap_or_else(PoisonError::into_inner).waiting.pop_front();
+            if let Some(answer) = next {
                 return Waited::Answered(answer);
             }
             let mut watched = vec![PollFd::new(self.ready.as_fd(), PollFlags::POLLIN)];
@@ -72,11 +98,15 @@ impl<T> Ticket<T> {
             if hung_up && !answered {
                 return self.gone();
             }
+            if answered {
+                // Parts that are taken wake nobody a second time.
+                let _ = self.ready.read();
+            }
         }
     }
 
     fn gone(&self) -> Waited<T> {
-        self.withdrawn.store(true, Ordering::Release);
+        self.withdraw();
         Waited::Gone
     }
 }
@@ -120,6 +150,19 @@ mod tests {
             Waited::Answered("now")
         );
         thread.join().unwrap();
+    }
+
+    #[test]
+    fn parts_are_taken_in_their_order_and_none_follows_the_last() {
+        let ticket = Ticket::new().unwrap();
+        ticket.part(1);
+        ticket.part(2);
+        ticket.answer(3);
+        ticket.part(4);
+        for part in 1..=3 {
+            assert_eq!(ticket.wait(None, None), Waited::Answered(part));
+        }
+        assert_eq!(ticket.wait(None, Some(Instant::now() + Duration::from_millis(5))), Waited::Late);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Messages and frames between a Postgres backend and the engine.
 //!
 //! A connection starts with [`Hello`] and is answered by [`Welcome`]; then the backend sends one
-//! [`Request`] at a time and reads one [`Reply`]. Closing the connection withdraws what is in flight.
+//! [`Request`] at a time and reads one [`Reply`], before which there may be [`Reply::Delta`]s. Closing the connection withdraws what is in flight.
 
 #![forbid(unsafe_code)]
 

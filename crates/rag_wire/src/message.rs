@@ -30,6 +30,8 @@ pub struct Request {
     pub principals: Vec<String>,
     /// The engine gives up and answers [`FailureCode::Deadline`] after this many milliseconds.
     pub deadline_ms: Option<u32>,
+    /// Nothing of it may go beyond this machine, whatever the settings allow.
+    pub local_only: bool,
     /// What is asked.
     pub call: Call,
 }
@@ -80,8 +82,11 @@ pub enum Call {
         /// Its media type, if the user said so; else it is detected by content.
         media_type: Option<String>,
     },
-    /// One completion by the configured chat endpoint.
+    /// One completion by the configured chat endpoint: by the model that is asked for, or else by the fallback models, one
+    /// after the other.
     Chat(Chat),
+    /// The same, answered by [`Reply::Delta`] as often as the model writes something, and then as `Chat` is.
+    ChatStream(Chat),
 }
 
 /// Whether a text asks or is asked about.
@@ -130,14 +135,18 @@ impl Content {
 }
 
 /// A chat request.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Chat {
+    /// Name of a model at the endpoint; `None` is the configured one.
+    pub model: Option<String>,
     /// The conversation, system message first.
     pub messages: Vec<ChatMessage>,
     /// Most tokens to generate.
     pub max_tokens: u32,
     /// Sampling temperature.
     pub temperature: f32,
+    /// Probability mass that tokens are sampled from, 0 to 1; `None` leaves it to the endpoint.
+    pub top_p: Option<f32>,
     /// JSON schema that the answer must follow, as text.
     pub json_schema: Option<String>,
 }
@@ -171,10 +180,12 @@ pub enum Reply {
     Prepared(PreparedDocument),
     /// To [`Call::Parse`].
     Parsed(ParsedDocument),
-    /// To [`Call::Chat`].
+    /// To [`Call::Chat`], and the last to [`Call::ChatStream`].
     Completion(Completion),
     /// To any call that failed.
     Failed(Failure),
+    /// To [`Call::ChatStream`]: what the model has written since the last one. It is not the last reply.
+    Delta(String),
 }
 
 /// Vectors, one after the other.
@@ -189,16 +200,29 @@ pub struct Embeddings {
 }
 
 /// What the chat endpoint answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Completion {
     /// The text.
     pub text: String,
     /// The model's name, as the endpoint says it.
     pub model: String,
+    /// The model's name, as the endpoint was asked for it.
+    pub asked_model: String,
+    /// Models that were asked before and failed.
+    pub failed_models: Vec<FailedModel>,
     /// Tokens read, if the endpoint says so.
     pub prompt_tokens: Option<u32>,
     /// Tokens written, if the endpoint says so.
     pub completion_tokens: Option<u32>,
+}
+
+/// A model at the endpoint that gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedModel {
+    /// Its name, as the endpoint was asked for it.
+    pub model: String,
+    /// Why, in words for everybody.
+    pub reason: String,
 }
 
 /// Why a request failed, in the form of a Postgres error.

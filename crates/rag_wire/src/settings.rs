@@ -96,6 +96,8 @@ pub struct ChatEndpoint {
     pub url: String,
     /// Model name that is sent.
     pub model: String,
+    /// Names of models that are asked, one after the other, where that one fails.
+    pub fallback_models: Vec<String>,
     /// Bearer token, read from a file by the supervisor.
     pub api_key: Option<String>,
     /// Time-out of one try, in milliseconds.
@@ -109,6 +111,7 @@ impl std::fmt::Debug for ChatEndpoint {
         f.debug_struct("ChatEndpoint")
             .field("url", &self.url)
             .field("model", &self.model)
+            .field("fallback_models", &self.fallback_models)
             .field("api_key", &self.api_key.as_ref().map(|_| "…"))
             .field("timeout_ms", &self.timeout_ms)
             .field("retries", &self.retries)

@@ -55,11 +55,15 @@ fn prepare() -> impl Strategy<Value = Prepare> {
 
 fn chat() -> impl Strategy<Value = Chat> {
     let message = (text(), text()).prop_map(|(role, content)| ChatMessage { role, content });
-    (prop::collection::vec(message, 0..4), any::<u32>(), -9.0f32..9.0, prop::option::of(text())).prop_map(
-        |(messages, max_tokens, temperature, json_schema)| Chat {
+    let name = || prop::option::of(text());
+    let sampling = (-9.0f32..9.0, prop::option::of(0.0f32..1.0));
+    (name(), prop::collection::vec(message, 0..4), any::<u32>(), sampling, name()).prop_map(
+        |(model, messages, max_tokens, (temperature, top_p), json_schema)| Chat {
+            model,
             messages,
             max_tokens,
             temperature,
+            top_p,
             json_schema,
         },
     )
@@ -89,8 +93,15 @@ fn call() -> impl Strategy<Value = Call> {
 }
 
 fn request() -> impl Strategy<Value = Request> {
-    (lane(), texts(), prop::option::of(any::<u32>()), call())
-        .prop_map(|(lane, principals, deadline_ms, call)| Request { lane, principals, deadline_ms, call })
+    (lane(), texts(), prop::option::of(any::<u32>()), any::<bool>(), call()).prop_map(
+        |(lane, principals, deadline_ms, local_only, call)| Request {
+            lane,
+            principals,
+            deadline_ms,
+            local_only,
+            call,
+        },
+    )
 }
 
 fn failure() -> impl Strategy<Value = Failure> {
@@ -121,7 +132,16 @@ fn reply() -> impl Strategy<Value = Reply> {
         )),
         (text(), numbers()).prop_map(|(model, scores)| Reply::Scores { model, scores }),
         completion.prop_map(|(text, model, prompt_tokens, completion_tokens)| {
-            Reply::Completion(Completion { text, model, prompt_tokens, completion_tokens })
+            let failed = FailedModel { model: model.clone(), reason: text.clone() };
+            let (asked_model, failed_models) = (model.clone(), vec![failed]);
+            Reply::Completion(Completion {
+                text,
+                model,
+                asked_model,
+                failed_models,
+                prompt_tokens,
+                completion_tokens,
+            })
         }),
         failure().prop_map(Reply::Failed),
     ]
@@ -258,6 +278,7 @@ fn settings_survive_a_round_trip_and_do_not_show_the_key() {
         chat: Some(ChatEndpoint {
             url: "http://127.0.0.1/v1".into(),
             model: "m".into(),
+            fallback_models: vec!["other".into()],
             api_key: Some("sesame".into()),
             timeout_ms: 10,
             retries: 11,

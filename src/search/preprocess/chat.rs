@@ -84,8 +84,8 @@ fn ask(task: Task, query: &str, found: &[&str], within: Duration) -> Result<Vec<
     let chat = Chat {
         messages: messages.map(|(role, content)| ChatMessage { role: role.to_owned(), content }).collect(),
         max_tokens: task.max_tokens(),
-        temperature: 0.0,
         json_schema: Some(task.schema().to_owned()),
+        ..Chat::default()
     };
     let reply = engine::chat(chat, within, &principal::current_principals()?)?;
     match task.read(&reply.text) {

@@ -13,6 +13,7 @@ const CALLS: [(&str, &str); 21] = [
     ("rag_evaluate", "NULL, 'query', 'judgement'"),
     ("rag_feedback", "'x', rag.new_id(), 1"),
     ("rag_answer", "'x'"),
+    ("rag_answer_stream", "'x'"),
     ("rag_answer_text", "'x'"),
     ("rag_answer_many", "'{x}'"),
     ("rag_cite", "'x'"),

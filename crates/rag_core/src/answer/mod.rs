@@ -6,6 +6,8 @@
 pub mod answerable;
 pub mod cite;
 pub mod claim;
+pub mod complexity;
+pub mod delta;
 pub mod extract;
 pub mod names;
 pub mod prompt;

@@ -1,7 +1,8 @@
 //! Chat endpoints: what is asked of `POST /chat/completions`, and what is made of the answer.
 
+use super::stream::Events;
 use super::{Backend, Conditions, Limits};
-use crate::endpoint::{self, CHAT, EndpointResponse, Target, Terms};
+use crate::endpoint::{self, CHAT, EndpointResponse, Spacing, Target, Terms};
 use crate::failure::{Explain, failure};
 use rag_wire::{Chat, ChatEndpoint, Completion, Failure, FailureCode, Settings};
 use serde::Deserialize;
@@ -9,16 +10,23 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Most bytes of an answer.
-const MAX_ANSWER_BYTES: u64 = 1 << 20;
+pub(super) const MAX_ANSWER_BYTES: u64 = 1 << 20;
+
+/// Most bytes of the events that bring one: some hundred for each token.
+const MAX_STREAM_BYTES: u64 = 16 << 20;
+
+/// Where completions are asked for, below the base address.
+const PATH: [&str; 2] = ["chat", "completions"];
 
 /// Whether a chat endpoint is configured and allowed, in words. Asks no name server.
 pub(crate) fn summary(settings: &Settings) -> Result<String, String> {
     let endpoint = settings.chat.as_ref().ok_or("no chat endpoint is configured")?;
-    let target = check(endpoint, settings.allow_remote)?;
+    let target = target(endpoint, settings.allow_remote)?;
     Ok(format!("{} at {}", endpoint.model, target.shown()))
 }
 
-fn check(endpoint: &ChatEndpoint, allow_remote: bool) -> Result<Target, String> {
+/// Where the endpoint is; why it may not be asked, if so. Asks no name server.
+pub(crate) fn target(endpoint: &ChatEndpoint, allow_remote: bool) -> Result<Target, String> {
     let in_words = |failure: Failure| match failure.detail {
         Some(detail) => format!("{}: {detail}", failure.message),
         None => failure.message,
@@ -38,6 +46,24 @@ impl ChatBackend {
     pub fn new(endpoint: ChatEndpoint) -> Self {
         Self { endpoint }
     }
+
+    fn with_terms<T>(
+        &self,
+        max_answer_bytes: u64,
+        conditions: &Conditions<'_>,
+        ask: impl FnOnce(&Target, &Terms<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let endpoint = &self.endpoint;
+        let terms = Terms {
+            api_key: endpoint.api_key.as_deref(),
+            timeout: Duration::from_millis(endpoint.timeout_ms.max(1).into()),
+            retries: endpoint.retries,
+            spacing: Spacing::Spaced,
+            max_answer_bytes,
+            conditions,
+        };
+        ask(&Target::read(&CHAT, &endpoint.url)?, &terms)
+    }
 }
 
 impl Backend for ChatBackend {
@@ -47,30 +73,43 @@ impl Backend for ChatBackend {
     }
 
     fn health(&self, allow_remote: bool) -> Result<(), String> {
-        check(&self.endpoint, allow_remote).map(drop)
+        target(&self.endpoint, allow_remote).map(drop)
     }
 
     fn generate(&self, request: &Chat, conditions: &Conditions<'_>) -> Result<Completion, Failure> {
-        let endpoint = &self.endpoint;
-        let target = Target::read(&CHAT, &endpoint.url)?;
-        let terms = Terms {
-            api_key: endpoint.api_key.as_deref(),
-            timeout: Duration::from_millis(endpoint.timeout_ms.max(1).into()),
-            retries: endpoint.retries,
-            max_answer_bytes: MAX_ANSWER_BYTES,
-            conditions,
-        };
-        let mut body = body(endpoint, request)?;
-        loop {
-            match endpoint::post(&target, &["chat", "completions"], &terms, &body)? {
-                EndpointResponse::Body(bytes) => return completion(&target, &bytes),
-                // Not every server knows JSON schemas; the answer is checked by whoever asked anyway.
-                EndpointResponse::Refused(400 | 422) if body.get("response_format").is_some() => {
-                    body.as_object_mut().map(|fields| fields.remove("response_format"));
+        let mut body = body(&self.endpoint, request)?;
+        self.with_terms(MAX_ANSWER_BYTES, conditions, |target, terms| {
+            loop {
+                match endpoint::post(target, &PATH, terms, &body)? {
+                    EndpointResponse::Body(bytes) => return completion(target, &bytes),
+                    EndpointResponse::Refused(400 | 422) if ask_for_less(&mut body) => {}
+                    EndpointResponse::Refused(status) => {
+                        return Err(endpoint::status_failure(target, status));
+                    }
                 }
-                EndpointResponse::Refused(status) => return Err(endpoint::status_failure(&target, status)),
             }
-        }
+        })
+    }
+
+    fn generate_by_parts(
+        &self,
+        request: &Chat,
+        conditions: &Conditions<'_>,
+        deliver: &mut dyn FnMut(&str),
+    ) -> Result<Completion, Failure> {
+        let mut body = body(&self.endpoint, request)?;
+        body["stream"] = true.into();
+        body["stream_options"] = json!({ "include_usage": true });
+        self.with_terms(MAX_STREAM_BYTES, conditions, |target, terms| {
+            loop {
+                let mut events = Events::new(target, deliver);
+                match endpoint::post_to(target, &PATH, terms, &body, &mut events)? {
+                    None => return events.finish(),
+                    Some(400 | 422) if ask_for_less(&mut body) => {}
+                    Some(status) => return Err(endpoint::status_failure(target, status)),
+                }
+            }
+        })
     }
 }
 
@@ -101,7 +140,7 @@ struct Usage {
     completion_tokens: Option<u32>,
 }
 
-fn completion(target: &Target, bytes: &[u8]) -> Result<Completion, Failure> {
+pub(super) fn completion(target: &Target, bytes: &[u8]) -> Result<Completion, Failure> {
     const WHAT: &str = "no chat completion";
     let unusable = |why: &str| endpoint::unusable(target, WHAT, why);
     let answer: Answer = endpoint::json(target, WHAT, bytes)?;
@@ -112,19 +151,41 @@ fn completion(target: &Target, bytes: &[u8]) -> Result<Completion, Failure> {
         model: answer.model.unwrap_or_default(),
         prompt_tokens: answer.usage.as_ref().and_then(|usage| usage.prompt_tokens),
         completion_tokens: answer.usage.as_ref().and_then(|usage| usage.completion_tokens),
+        ..Completion::default()
     })
+}
+
+/// Takes from a request that was not understood what not every server knows; false where nothing is left to take.
+///
+/// First the JSON schema: the answer is read by whoever asked anyway. Then what the endpoint's reasoning models refuse: how
+/// tokens are sampled, and the older name of their limit.
+fn ask_for_less(body: &mut Value) -> bool {
+    let Some(fields) = body.as_object_mut() else { return false };
+    let is_less =
+        [fields.remove("response_format"), fields.remove("stream_options")].iter().any(Option::is_some);
+    if is_less {
+        return true;
+    }
+    let Some(limit) = fields.remove("max_tokens") else { return false };
+    fields.insert("max_completion_tokens".into(), limit);
+    fields.remove("temperature");
+    fields.remove("top_p");
+    true
 }
 
 fn body(endpoint: &ChatEndpoint, request: &Chat) -> Result<Value, Failure> {
     let messages: Vec<Value> =
         request.messages.iter().map(|m| json!({"role": m.role, "content": m.content})).collect();
     let mut body = json!({
-        "model": endpoint.model,
+        "model": request.model.as_ref().unwrap_or(&endpoint.model),
         "messages": messages,
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
         "stream": false,
     });
+    if let Some(top_p) = request.top_p {
+        body["top_p"] = top_p.into();
+    }
     if let Some(schema) = &request.json_schema {
         let schema: Value = serde_json::from_str(schema).map_err(|e| {
             failure(FailureCode::InvalidArgument, "the answer's JSON schema is no JSON").detail(e.to_string())
@@ -144,6 +205,7 @@ mod tests {
         let endpoint = |url: &str| ChatEndpoint {
             url: url.into(),
             model: "m".into(),
+            fallback_models: Vec::new(),
             api_key: Some("sesame".into()),
             timeout_ms: 1,
             retries: 0,

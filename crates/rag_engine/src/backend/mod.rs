@@ -9,9 +9,10 @@ mod onnx;
 mod pairwise;
 mod remote;
 mod rerank;
+mod stream;
 
 pub use chat::ChatBackend;
-pub(crate) use chat::summary as chat_summary;
+pub(crate) use chat::{summary as chat_summary, target as chat_target};
 pub use onnx::OnnxBackend;
 
 use crate::device::Device;
@@ -61,6 +62,18 @@ pub trait Backend: Send + Sync {
     fn generate(&self, _request: &Chat, _conditions: &Conditions<'_>) -> Result<Completion, Failure> {
         Err(unsupported("does not generate text"))
     }
+
+    /// The same, and what is written is given to `deliver` as it is written, or at once where that is all there is.
+    fn generate_by_parts(
+        &self,
+        request: &Chat,
+        conditions: &Conditions<'_>,
+        deliver: &mut dyn FnMut(&str),
+    ) -> Result<Completion, Failure> {
+        let completion = self.generate(request, conditions)?;
+        deliver(&completion.text);
+        Ok(completion)
+    }
 }
 
 /// What a caller must know of a backend.
@@ -86,9 +99,12 @@ pub struct Input {
 }
 
 /// Under which conditions a call is made.
+#[derive(Clone, Copy)]
 pub struct Conditions<'a> {
     /// When it is given up.
     pub deadline: Option<Instant>,
+    /// When an answer by parts is given up of which nothing has come, if that is earlier.
+    pub first_part_by: Option<Instant>,
     /// Says that nobody waits any more.
     pub is_withdrawn: &'a dyn Fn() -> bool,
     /// Whether anything beyond loopback may be asked.
@@ -98,7 +114,7 @@ pub struct Conditions<'a> {
 impl Conditions<'_> {
     /// No deadline, never withdrawn, and nothing beyond this machine.
     pub fn unlimited() -> Self {
-        Self { deadline: None, is_withdrawn: &|| false, allow_remote: false }
+        Self { deadline: None, first_part_by: None, is_withdrawn: &|| false, allow_remote: false }
     }
 
     /// Fails if the call is late or nobody waits for it.

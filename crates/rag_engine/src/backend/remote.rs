@@ -4,7 +4,7 @@
 //! cut and counted here, so that the other side has nothing to cut off.
 
 use super::{Conditions, Input, Limits, refuse_too_long};
-use crate::endpoint::{self, EndpointResponse, Purpose, Target, Terms};
+use crate::endpoint::{self, EndpointResponse, Purpose, Spacing, Target, Terms};
 use crate::failure::failure;
 use crate::model::ModelFolder;
 use crate::model::folder::Endpoint;
@@ -91,6 +91,7 @@ impl Remote {
                 api_key: api_key.as_deref(),
                 timeout: Duration::from_millis(self.endpoint.timeout_ms.max(1)),
                 retries: self.endpoint.retries,
+                spacing: Spacing::Doubling,
                 max_answer_bytes: protocol.max_answer_bytes(now),
                 conditions,
             };

@@ -4,21 +4,20 @@
 //! callers. Neither key nor body nor the endpoint's words appear in a log line or a failure.
 
 mod address;
+mod attempt;
 
 pub(crate) use address::Target;
+
+use attempt::{Attempt, Cause};
 
 use crate::backend::Conditions;
 use crate::engine::Engine;
 use crate::failure::{Explain, deadline_passed, failure};
 use rag_wire::{Failure, FailureCode};
-use reqwest::blocking::{Client, Response};
-use reqwest::header::RETRY_AFTER;
-use reqwest::redirect::Policy;
 use serde_json::Value;
-use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// Requests under way at once; each has a thread that mostly waits.
 const MAX_REQUESTS: usize = 64;
@@ -26,13 +25,13 @@ const MAX_REQUESTS: usize = 64;
 /// Pause before the second try; doubled before each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Longest pause between two tries, whatever the endpoint asks for.
+/// Longest pause between two tries, whatever the endpoint asks for, where nobody says how long the answer is waited for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// An answer is read in parts of at most so many bytes.
-const PART_BYTES: usize = 64 << 10;
+/// Pauses before the second try and all further ones, where they are spaced.
+const SPACED_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3)];
 
-/// How often a pause looks whether anybody still waits.
+/// How often it is looked whether anybody still waits.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// What an endpoint is for: how messages name it, and what to look at when it fails.
@@ -86,12 +85,22 @@ impl Drop for RequestPermit {
 /// How a request is made.
 pub(crate) struct Terms<'a> {
     pub(crate) api_key: Option<&'a str>,
-    /// Of one try.
+    /// Of one try; of an answer that is received part by part, of the wait for each part.
     pub(crate) timeout: Duration,
     /// Tries after the first.
     pub(crate) retries: u32,
+    pub(crate) spacing: Spacing,
     pub(crate) max_answer_bytes: u64,
     pub(crate) conditions: &'a Conditions<'a>,
+}
+
+/// What is tried again, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spacing {
+    /// Whatever may pass, soon: for what the work of others waits for.
+    Doubling,
+    /// A status that says that it may pass (429, 5xx) and a time-out: after 1 s, then after 3 s, or when the endpoint says.
+    Spaced,
 }
 
 /// What came back from an endpoint.
@@ -102,6 +111,32 @@ pub(crate) enum EndpointResponse {
     Refused(u16),
 }
 
+/// Takes the body of an answer, part by part.
+pub(crate) trait Receiver {
+    /// Takes what came. True ends the answer.
+    fn take(&mut self, part: &[u8]) -> Result<bool, Failure>;
+
+    /// Drops what came of a try that failed. False where that is not possible any more: then there is no other try.
+    fn forget(&mut self) -> bool;
+
+    /// Whether each part is waited for as long as a whole answer otherwise.
+    fn is_by_parts(&self) -> bool {
+        false
+    }
+}
+
+impl Receiver for Vec<u8> {
+    fn take(&mut self, part: &[u8]) -> Result<bool, Failure> {
+        self.extend_from_slice(part);
+        Ok(false)
+    }
+
+    fn forget(&mut self) -> bool {
+        self.clear();
+        true
+    }
+}
+
 /// Posts a body to `path` below the base address until there is an answer that will not change.
 pub(crate) fn post(
     target: &Target,
@@ -109,106 +144,65 @@ pub(crate) fn post(
     terms: &Terms<'_>,
     body: &Value,
 ) -> Result<EndpointResponse, Failure> {
+    let mut bytes = Vec::new();
+    Ok(match post_to(target, path, terms, body, &mut bytes)? {
+        None => EndpointResponse::Body(bytes),
+        Some(status) => EndpointResponse::Refused(status),
+    })
+}
+
+/// As [`post`]; the body of a success goes to `receiver`, and a status that says that the request is at fault is returned.
+pub(crate) fn post_to(
+    target: &Target,
+    path: &[&str],
+    terms: &Terms<'_>,
+    body: &Value,
+    receiver: &mut dyn Receiver,
+) -> Result<Option<u16>, Failure> {
     let conditions = terms.conditions;
-    let mut pause = FIRST_PAUSE;
-    let mut tries_left = terms.retries;
+    target.expect_allowed(conditions.allow_remote)?;
+    let mut tries = 0;
     loop {
         conditions.check()?;
-        let (problem, wait) = match attempt(target, path, terms, body)? {
-            Attempt::Ended(response) => return Ok(response),
-            Attempt::Later(problem, wait) => (problem, wait),
+        let (problem, cause) = match attempt::attempt(target, path, terms, body, receiver)? {
+            Attempt::Received => return Ok(None),
+            Attempt::Refused(status) => return Ok(Some(status)),
+            Attempt::Failed(problem, cause) => (problem, cause),
         };
         // What the time-out of a try cut short for want of time is late, whatever else it is.
         if conditions.is_late() {
             return Err(deadline_passed());
         }
-        let wait = wait.unwrap_or(pause).min(LONGEST_PAUSE);
-        let too_late = conditions.deadline.is_some_and(|deadline| Instant::now() + wait >= deadline);
-        if tries_left == 0 || too_late || !rest(wait, conditions.is_withdrawn) {
+        let Some(wait) = terms.spacing.pause(tries, cause) else { return Err(problem) };
+        let deadlines = [conditions.deadline, conditions.first_part_by];
+        let too_late = deadlines.into_iter().flatten().any(|deadline| Instant::now() + wait >= deadline);
+        let is_last = tries == terms.retries;
+        if is_last || too_late || !receiver.forget() || !rest(wait, conditions.is_withdrawn) {
             return Err(problem);
         }
-        tries_left -= 1;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        tries += 1;
     }
 }
 
-/// How one try ended, when it did not fail for good.
-enum Attempt {
-    Ended(EndpointResponse),
-    /// In a way that may pass; with the pause that the endpoint asks for.
-    Later(Failure, Option<Duration>),
-}
-
-fn attempt(target: &Target, path: &[&str], terms: &Terms<'_>, body: &Value) -> Result<Attempt, Failure> {
-    let conditions = terms.conditions;
-    let addresses = match target.resolve(conditions.allow_remote)? {
-        Ok(addresses) => addresses,
-        Err(reason) => return Ok(Attempt::Later(unreachable(target, &reason), None)),
-    };
-    let begun = Instant::now();
-    let left = conditions
-        .deadline
-        .map_or(terms.timeout, |deadline| deadline.saturating_duration_since(begun).min(terms.timeout));
-    // The addresses that were checked are the ones that are connected to: no second look-up, no proxy, no redirect.
-    let client = Client::builder()
-        .resolve_to_addrs(target.host(), &addresses)
-        .no_proxy()
-        .redirect(Policy::none())
-        .timeout(left.max(Duration::from_millis(1)))
-        .user_agent(concat!("rag-engine/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|e| explained(target, "cannot be asked", &words(&e)))?;
-    let mut post = client.post(target.below(path)).json(body);
-    if let Some(key) = terms.api_key {
-        post = post.bearer_auth(key);
-    }
-    let response = match post.send() {
-        Ok(response) => response,
-        Err(e) if e.is_builder() => return Err(explained(target, "cannot be asked", &words(&e))),
-        Err(e) if e.is_timeout() => return Ok(Attempt::Later(too_slow(target, left), None)),
-        Err(e) => return Ok(Attempt::Later(unreachable(target, &words(&e)), None)),
-    };
-    let status = response.status();
-    if status.is_success() {
-        return read(target, terms, response, || (begun.elapsed() >= left).then(|| too_slow(target, left)));
-    }
-    if status.as_u16() == 429 || status.is_server_error() {
-        let wait = response.headers().get(RETRY_AFTER).and_then(|value| retry_after(value.to_str().ok()?));
-        return Ok(Attempt::Later(status_failure(target, status.as_u16()), wait));
-    }
-    Ok(Attempt::Ended(EndpointResponse::Refused(status.as_u16())))
-}
-
-/// The body. The client's own time-out begins anew with each part of it, so `too_slow` is asked after each.
-fn read(
-    target: &Target,
-    terms: &Terms<'_>,
-    mut response: Response,
-    too_slow: impl Fn() -> Option<Failure>,
-) -> Result<Attempt, Failure> {
-    let most = terms.max_answer_bytes;
-    let (mut bytes, mut part) = (Vec::new(), vec![0; PART_BYTES]);
-    loop {
-        match response.read(&mut part) {
-            Ok(0) => return Ok(Attempt::Ended(EndpointResponse::Body(bytes))),
-            Ok(count) => bytes.extend_from_slice(&part[..count]),
-            Err(e) => {
-                let failure = explained(target, "broke off its answer", &e.kind().to_string());
-                return Ok(Attempt::Later(failure, None));
+impl Spacing {
+    /// The pause after so many tries beside the last, which failed by this; none where another try makes no sense.
+    fn pause(self, tries: u32, cause: Cause) -> Option<Duration> {
+        let asked_for = match cause {
+            Cause::Status { retry_after } => retry_after,
+            _ => None,
+        };
+        match (self, cause) {
+            (Self::Doubling, _) => {
+                let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(tries));
+                Some(asked_for.unwrap_or(pause).min(LONGEST_PAUSE))
+            }
+            (Self::Spaced, Cause::Connection) => None,
+            (Self::Spaced, _) => {
+                let pause = SPACED_PAUSES[(tries as usize).min(SPACED_PAUSES.len() - 1)];
+                Some(asked_for.unwrap_or(pause))
             }
         }
-        if bytes.len() as u64 > most {
-            return Err(provider(target, &format!("answered with more than {most} bytes")));
-        }
-        terms.conditions.check()?;
-        if let Some(failure) = too_slow() {
-            return Ok(Attempt::Later(failure, None));
-        }
     }
-}
-
-fn too_slow(target: &Target, limit: Duration) -> Failure {
-    provider(target, &format!("did not answer within {} ms", limit.as_millis()))
 }
 
 /// An answer's JSON. The parser's own words would quote the answer.
@@ -226,14 +220,6 @@ pub(crate) fn json<T: serde::de::DeserializeOwned>(
 /// The failure of an answer that is not what was asked for, such as `no chat completion`.
 pub(crate) fn unusable(target: &Target, what: &str, why: &str) -> Failure {
     explained(target, &format!("gave an answer that is {what}"), why)
-}
-
-/// Seconds, or a date, as RFC 9110 allows.
-fn retry_after(value: &str) -> Option<Duration> {
-    if let Ok(seconds) = value.trim().parse::<u64>() {
-        return Some(Duration::from_secs(seconds));
-    }
-    httpdate::parse_http_date(value.trim()).ok()?.duration_since(SystemTime::now()).ok()
 }
 
 /// Pauses; `false` as soon as nobody waits any more.
@@ -279,28 +265,26 @@ pub(crate) fn status_failure(target: &Target, status: u16) -> Failure {
     }
 }
 
-/// An error's innermost cause, without the URL that its outer layers name.
-fn words(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
-    fn retry_after_is_seconds_or_a_date() {
-        assert_eq!(retry_after("7"), Some(Duration::from_secs(7)));
-        let soon = SystemTime::now() + Duration::from_secs(100);
-        let read = retry_after(&httpdate::fmt_http_date(soon)).unwrap();
-        assert!((90..=100).contains(&read.as_secs()), "{read:?}");
-        assert_eq!(retry_after("Thu, 01 Jan 1970 00:00:00 GMT"), None);
-        assert_eq!(retry_after("soon"), None);
+    fn spaced_tries_are_for_what_says_that_it_may_pass() {
+        let seconds = |n| Some(Duration::from_secs(n));
+        let status = |retry_after| Cause::Status { retry_after };
+        for (tries, cause, expected) in [
+            (0, status(None), seconds(1)),
+            (1, status(None), seconds(3)),
+            (7, Cause::TimeOut, seconds(3)),
+            (0, status(seconds(100)), seconds(100)),
+            (0, Cause::Connection, None),
+        ] {
+            assert_eq!(Spacing::Spaced.pause(tries, cause), expected, "{tries} {cause:?}");
+        }
+        assert_eq!(Spacing::Doubling.pause(1, Cause::Connection), Some(Duration::from_millis(500)));
+        assert_eq!(Spacing::Doubling.pause(99, status(seconds(100))), Some(LONGEST_PAUSE));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::http::{Request, Server, http};
 use crate::running::{Engine, chat, settings};
 use rag_wire::{Call, ChatEndpoint, Failure, FailureCode, Reply};
+use std::io::Read;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
@@ -33,10 +34,19 @@ impl Endpoint {
 }
 
 fn engine_for(url: &str, retries: u32, timeout_ms: u32) -> Engine {
+    engine_with_fallbacks(url, retries, timeout_ms, &[])
+}
+
+fn engine_with_fallbacks(url: &str, retries: u32, timeout_ms: u32, fallbacks: &[&str]) -> Engine {
     let mut settings = settings();
-    let api_key = Some("sesame-key".into());
-    settings.chat =
-        Some(ChatEndpoint { url: url.into(), model: "tiny".into(), api_key, timeout_ms, retries });
+    settings.chat = Some(ChatEndpoint {
+        url: url.into(),
+        model: "tiny".into(),
+        fallback_models: fallbacks.iter().map(|name| (*name).to_owned()).collect(),
+        api_key: Some("sesame-key".into()),
+        timeout_ms,
+        retries,
+    });
     Engine::with(settings)
 }
 
@@ -86,11 +96,24 @@ fn the_same_prompt_is_answered_from_the_cache_for_the_same_caller_only() {
 fn passing_failures_are_tried_again_and_lasting_ones_are_not() {
     let busy = http("503 Service Unavailable", "", "");
     let limited = http("429 Too Many Requests", "retry-after: 1\r\n", "");
-    let endpoint = Endpoint::answering(vec![busy.clone(), limited, "broken off".into(), ok()]);
+    let endpoint = Endpoint::answering(vec![busy.clone(), limited, ok()]);
     let started = Instant::now();
-    assert_eq!(text(endpoint.engine(3).connect().chat("x")), "Forty-two.");
-    assert_eq!(endpoint.requests().len(), 4);
-    assert!(started.elapsed() >= Duration::from_secs(1), "retry-after was heeded");
+    assert_eq!(text(endpoint.engine(2).connect().chat("x")), "Forty-two.");
+    assert_eq!(endpoint.requests().len(), 3);
+    assert!(started.elapsed() >= Duration::from_secs(2), "1 s between tries, and as the endpoint says");
+
+    // What has no status is no reason to ask the same model again.
+    let endpoint = Endpoint::answering(vec!["broken off".into(), ok()]);
+    let failure = endpoint.engine(2).connect().chat("x").unwrap_err();
+    assert_eq!((failure.code, endpoint.requests().len()), (FailureCode::Provider, 1));
+
+    // What the endpoint asks for is beyond the deadline: nobody waits for it.
+    let endpoint =
+        Endpoint::answering(vec![http("429 Too Many Requests", "retry-after: 3600\r\n", ""), ok()]);
+    let engine = endpoint.engine(2);
+    let mut client = engine.connect();
+    client.deadline_ms = Some(600_000);
+    assert!(client.chat("x").unwrap_err().message.contains("429"));
 
     let endpoint = Endpoint::answering(vec![busy]);
     let failure = endpoint.engine(1).connect().chat("x").unwrap_err();
@@ -117,6 +140,101 @@ fn a_schema_is_sent_and_left_out_where_the_endpoint_refuses_it() {
     assert_eq!(text(endpoint.engine(0).connect().ask(call)), "Forty-two.");
     let requests = endpoint.requests();
     assert!(requests[0].1.contains("json_schema") && !requests[1].1.contains("response_format"));
+}
+
+#[test]
+fn what_an_endpoint_does_not_know_is_left_out() {
+    let endpoint = Endpoint::answering(vec![http("400 Bad Request", "", ""), ok()]);
+    let mut call = chat("x");
+    if let Call::Chat(chat) = &mut call {
+        chat.top_p = Some(0.5);
+    }
+    assert_eq!(text(endpoint.engine(0).connect().ask(call)), "Forty-two.");
+    let bodies: Vec<serde_json::Value> =
+        endpoint.requests().iter().map(|(_, body)| serde_json::from_str(body).unwrap()).collect();
+    assert_eq!((&bodies[0]["top_p"], &bodies[0]["max_tokens"]), (&0.5.into(), &64.into()));
+    assert_eq!(bodies[1]["max_completion_tokens"], 64);
+    assert!(bodies[1]["top_p"].is_null() && bodies[1]["temperature"].is_null(), "{}", bodies[1]);
+
+    let endpoint = Endpoint::answering(vec![http("400 Bad Request", "", "")]);
+    assert!(endpoint.engine(2).connect().chat("x").unwrap_err().message.contains("400"));
+    assert_eq!(endpoint.requests().len(), 2);
+}
+
+/// Answers the models that it knows, each in its way.
+fn by_model(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Endpoint {
+    Endpoint(Server::start(move |request| {
+        let body: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
+        answer(body["model"].as_str().unwrap()).into_bytes()
+    }))
+}
+
+fn asked_models(endpoint: &Endpoint) -> Vec<String> {
+    let model = |(_, body): (String, String)| {
+        serde_json::from_str::<serde_json::Value>(&body).unwrap()["model"].as_str().unwrap().to_owned()
+    };
+    endpoint.requests().into_iter().map(model).collect()
+}
+
+#[test]
+fn the_next_model_answers_where_one_fails() {
+    let huge = format!(r#"{{"choices":[{{"message":{{"content":"{}"}}}}]}}"#, "x".repeat(10 << 20));
+    for (what, answer) in [
+        ("no such model", http("404 Not Found", "", "")),
+        ("no JSON", http("200 OK", "", "<html>")),
+        ("half a reply", format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{}", GOOD.len(), &GOOD[..40])),
+        ("10 MB", http("200 OK", "", &huge)),
+    ] {
+        let endpoint = by_model(move |model| if model == "tiny" { answer.clone() } else { ok() });
+        let engine = engine_with_fallbacks(&endpoint.url(), 2, 5000, &["tiny", "spare"]);
+        let Reply::Completion(found) = engine.connect().chat("x").unwrap() else { panic!("{what}") };
+        assert_eq!((found.text.as_str(), found.asked_model.as_str()), ("Forty-two.", "spare"), "{what}");
+        assert_eq!(found.failed_models.len(), 1, "{what}");
+        assert_eq!(found.failed_models[0].model, "tiny", "{what}");
+        assert_eq!(asked_models(&endpoint), ["tiny", "spare"], "{what}");
+        // The one that is wanted is asked first, also if it is the spare one.
+        let mut call = chat("y");
+        if let Call::Chat(chat) = &mut call {
+            chat.model = Some("spare".into());
+        }
+        text(engine.connect().ask(call));
+        assert_eq!(asked_models(&endpoint)[2..], ["spare"], "{what}");
+    }
+    let endpoint = by_model(|model| http(if model == "tiny" { "401 No" } else { "404 No" }, "", ""));
+    let engine = engine_with_fallbacks(&endpoint.url(), 2, 5000, &["spare"]);
+    let failure = engine.connect().chat("x").unwrap_err();
+    assert_eq!(failure.code, FailureCode::Provider);
+    for part in ["\"tiny\"", "401", "\"spare\"", "404"] {
+        assert!(failure.message.contains(part), "{}", failure.message);
+    }
+}
+
+#[test]
+fn a_model_that_hangs_leaves_time_for_the_next() {
+    let endpoint = by_model(|model| if model == "tiny" { "silence".into() } else { ok() });
+    let engine = engine_with_fallbacks(&endpoint.url(), 2, 600_000, &["spare"]);
+    let mut client = engine.connect();
+    client.deadline_ms = Some(20_000);
+    assert_eq!(text(client.chat("x")), "Forty-two.");
+    assert_eq!(asked_models(&endpoint), ["tiny", "spare"]);
+}
+
+#[test]
+fn a_client_that_hangs_up_ends_the_request() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let engine = engine_for(&format!("http://{}/v1", listener.local_addr().unwrap()), 2, 600_000);
+    let mut client = engine.connect();
+    client.send(chat("x"));
+    let (mut provider, _) = listener.accept().unwrap();
+    provider.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut buffer = [0; 4096];
+    assert!(provider.read(&mut buffer).unwrap() > 0);
+    drop(client);
+    let hung_up = Instant::now();
+    // Whatever of the request is left, then the end.
+    while !matches!(provider.read(&mut buffer), Ok(0) | Err(_)) {}
+    eprintln!("the provider's connection ended {:?} after the client's", hung_up.elapsed());
+    assert!(hung_up.elapsed() < Duration::from_secs(30));
 }
 
 #[test]
@@ -164,6 +282,33 @@ fn nothing_leaves_the_machine_unless_allowed() {
     assert_eq!(failure.code, FailureCode::NotAllowed);
     assert!(failure.hint.unwrap().contains("rag_ext.allow_remote"));
     assert!(engine.connect().status().chat.unwrap_err().contains("203.0.113.7"));
+
+    // Not even a name server is asked.
+    let failure = engine_for("http://name.example.invalid/v1", 0, 1000).connect().chat("x").unwrap_err();
+    assert_eq!(failure.code, FailureCode::NotAllowed);
+
+    // Where the settings allow it, a request may still be for this machine alone.
+    let mut remote = settings();
+    remote.allow_remote = true;
+    remote.chat = Some(ChatEndpoint {
+        url: "http://203.0.113.7/v1".into(),
+        model: "tiny".into(),
+        fallback_models: vec!["spare".into()],
+        api_key: None,
+        timeout_ms: 1000,
+        retries: 0,
+    });
+    let engine = Engine::with(remote);
+    let mut client = engine.connect();
+    client.local_only = true;
+    let failure = client.chat("x").unwrap_err();
+    assert_eq!(failure.code, FailureCode::NotAllowed);
+    assert!(failure.message.contains("collection"), "{}", failure.message);
+    let endpoint = Endpoint::answering(vec![ok()]);
+    let engine = endpoint.engine(0);
+    let mut client = engine.connect();
+    client.local_only = true;
+    assert_eq!(text(client.chat("x")), "Forty-two.");
 }
 
 #[test]
@@ -178,6 +323,7 @@ fn without_an_endpoint_the_failure_says_what_to_set() {
     changed.chat = Some(ChatEndpoint {
         url: endpoint.url(),
         model: "tiny".into(),
+        fallback_models: Vec::new(),
         api_key: None,
         timeout_ms: 5000,
         retries: 0,

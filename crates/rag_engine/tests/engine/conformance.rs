@@ -204,7 +204,7 @@ fn fails_with<T>(name: &str, outcome: Result<T, Failure>, code: FailureCode) -> 
 
 fn question() -> Chat {
     let message = ChatMessage { role: "user".into(), content: "What is six times seven?".into() };
-    Chat { messages: vec![message], max_tokens: 64, temperature: 0.0, json_schema: None }
+    Chat { messages: vec![message], max_tokens: 64, ..Chat::default() }
 }
 
 /// The tokenizer of a model, for inputs of at most so many tokens.
@@ -308,7 +308,14 @@ fn endpoints_score_as_promised() {
 fn an_endpoint_generates_as_promised() {
     let server = Server::start(|_| http("200 OK", "", GOOD).into_bytes());
     let url = format!("{}/v1", server.url);
-    let endpoint = ChatEndpoint { url, model: "tiny".into(), api_key: None, timeout_ms: 5000, retries: 0 };
+    let endpoint = ChatEndpoint {
+        url,
+        model: "tiny".into(),
+        fallback_models: Vec::new(),
+        api_key: None,
+        timeout_ms: 5000,
+        retries: 0,
+    };
     let backend = ChatBackend::new(endpoint);
     generates_as_promised("chat", &backend, &|| server.requests().len());
     let input = Input::default();

@@ -72,6 +72,6 @@ impl Backend for FakeBackend {
         conditions.check()?;
         self.computed.fetch_add(1, Ordering::SeqCst);
         let text = request.messages.last().map(|message| message.content.clone()).unwrap_or_default();
-        Ok(Completion { text, model: "fake".into(), prompt_tokens: None, completion_tokens: None })
+        Ok(Completion { text, model: "fake".into(), ..Completion::default() })
     }
 }

@@ -20,5 +20,6 @@ mod remote;
 mod remote_rerank;
 mod rerank;
 mod running;
+mod streaming;
 mod synthetic;
 mod token_rerankers;

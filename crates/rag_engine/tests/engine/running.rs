@@ -102,7 +102,13 @@ impl Engine {
         write_frame(&mut stream, &Hello { protocol: PROTOCOL_VERSION }).unwrap();
         let welcome: Welcome = read_frame(&mut stream).unwrap();
         assert_eq!(welcome.protocol, PROTOCOL_VERSION);
-        Client { stream, lane: Lane::Interactive, principal: "role:tester".into(), deadline_ms: None }
+        Client {
+            stream,
+            lane: Lane::Interactive,
+            principal: "role:tester".into(),
+            deadline_ms: None,
+            local_only: false,
+        }
     }
 
     pub(crate) fn change(&mut self, settings: &Settings) {
@@ -157,6 +163,7 @@ pub(crate) struct Client {
     pub(crate) lane: Lane,
     pub(crate) principal: String,
     pub(crate) deadline_ms: Option<u32>,
+    pub(crate) local_only: bool,
 }
 
 impl Client {
@@ -172,7 +179,8 @@ impl Client {
 
     pub(crate) fn send(&mut self, call: Call) {
         let principals = vec![self.principal.clone()];
-        let request = Request { lane: self.lane, principals, deadline_ms: self.deadline_ms, call };
+        let (deadline_ms, local_only) = (self.deadline_ms, self.local_only);
+        let request = Request { lane: self.lane, principals, deadline_ms, local_only, call };
         write_frame(&mut self.stream, &request).unwrap();
     }
 
@@ -250,7 +258,7 @@ impl Client {
 
 pub(crate) fn chat(question: &str) -> Call {
     let message = ChatMessage { role: "user".into(), content: question.into() };
-    Call::Chat(Chat { messages: vec![message], max_tokens: 64, temperature: 0.0, json_schema: None })
+    Call::Chat(Chat { messages: vec![message], max_tokens: 64, ..Chat::default() })
 }
 
 pub(crate) fn cosine(a: &[f32], b: &[f32]) -> f32 {

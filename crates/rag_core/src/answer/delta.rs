@@ -1,0 +1,202 @@
+//! What of a completion can be shown while it is being written: the answer's words, not the object around them.
+//!
+//! It is not checked yet. Citation markers are left out, for the numbers of the checked answer are others; so are addresses
+//! and HTML. What may become one of these is held back until it is known.
+
+use super::cite;
+use regex::Regex;
+use std::sync::LazyLock;
+
+/// Most characters that are held back because something may be a link or a marker.
+const HELD_BACK: usize = 300;
+
+static LINK: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"!?\[([^\[\]]*)\]\([^()]*\)").ok());
+static TAG: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"<[A-Za-z/!?][^<>]*>").ok());
+static ADDRESS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)\b(?:[a-z][a-z0-9+.-]*://\S*|(?:www\.|data:|javascript:)\S+)").ok());
+
+/// A completion that is being written.
+#[derive(Debug, Default)]
+pub struct Deltas {
+    written: String,
+    shown: String,
+}
+
+impl Deltas {
+    /// Takes what was written next, and returns what can be shown next; perhaps nothing.
+    pub fn push(&mut self, text: &str) -> String {
+        self.written.push_str(text);
+        self.advance(false)
+    }
+
+    /// What is left to show once all is written.
+    pub fn finish(&mut self) -> String {
+        self.advance(true)
+    }
+
+    /// Whether anything was shown.
+    pub fn has_shown(&self) -> bool {
+        !self.shown.is_empty()
+    }
+
+    fn advance(&mut self, is_whole: bool) -> String {
+        let answer = answer_so_far(&self.written);
+        let end = if is_whole { answer.len() } else { settled(&answer) };
+        let visible = neutral(&answer[..end]);
+        // What follows rarely changes what it was shown for, such as a backtick that makes code of a marker.
+        let more = match visible.strip_prefix(self.shown.as_str()) {
+            Some(more) => more.to_owned(),
+            None => visible.chars().skip(self.shown.chars().count()).collect(),
+        };
+        self.shown.push_str(&more);
+        more
+    }
+}
+
+/// The answer in the beginning of a completion: the string `answer` of a JSON object, or all of a plain text.
+fn answer_so_far(written: &str) -> String {
+    let text = written.trim_start();
+    let text = match text.strip_prefix("```") {
+        Some(fenced) => fenced.split_once('\n').map_or("", |(_, body)| body.trim_start()),
+        None => text,
+    };
+    let is_begun_fence = !text.is_empty() && "```".starts_with(text);
+    if is_begun_fence {
+        return String::new();
+    }
+    if !text.starts_with('{') {
+        return text.to_owned();
+    }
+    let Some((before, after)) = text.split_once("\"answer\"") else { return String::new() };
+    let says_no = before.replace(char::is_whitespace, "").contains("\"found\":false");
+    let value = after.trim_start().strip_prefix(':').map(str::trim_start).and_then(|v| v.strip_prefix('"'));
+    match value {
+        Some(value) if !says_no => unescaped(value),
+        _ => String::new(),
+    }
+}
+
+/// The characters of a JSON string up to its end, or to where it breaks off.
+fn unescaped(value: &str) -> String {
+    let mut text = String::new();
+    let mut rest = value.chars();
+    let mut high: Option<u32> = None;
+    while let Some(c) = rest.next() {
+        let c = match c {
+            '"' => break,
+            '\\' => match rest.next() {
+                None => break,
+                Some('n') => '\n',
+                Some('t') => '\t',
+                Some('r' | 'b' | 'f') => continue,
+                Some('u') => {
+                    let digits: String = rest.by_ref().take(4).collect();
+                    if digits.chars().count() < 4 {
+                        break;
+                    }
+                    let Ok(unit) = u32::from_str_radix(&digits, 16) else { continue };
+                    match (high.take(), unit) {
+                        (_, 0xd800..0xdc00) => {
+                            high = Some(unit);
+                            continue;
+                        }
+                        (Some(high), 0xdc00..0xe000) => {
+                            let code = 0x1_0000 + ((high - 0xd800) << 10) + (unit - 0xdc00);
+                            char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
+                        }
+                        _ => char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER),
+                    }
+                }
+                Some(other) => other,
+            },
+            other => other,
+        };
+        text.push(c);
+    }
+    text
+}
+
+/// Up to where nothing that comes can change what is shown: whole words, outside of what may be a link, a marker or a tag.
+fn settled(answer: &str) -> usize {
+    let word = answer.rfind(char::is_whitespace).unwrap_or(0);
+    let from = answer.char_indices().rev().nth(HELD_BACK).map_or(0, |(at, _)| at);
+    let is_open = |open: char, close: &[char]| {
+        let at = answer[from..word].rfind(open)? + from;
+        (!answer[at..word].contains(close)).then_some(at)
+    };
+    let open =
+        [is_open('[', &[']']), is_open('【', &['】']), is_open('<', &['>'])].into_iter().flatten().min();
+    let mut end = open.unwrap_or(word).min(word);
+    // The blanks before a marker go with it.
+    end = answer[..end].trim_end().len();
+    end
+}
+
+fn neutral(answer: &str) -> String {
+    let mut text = answer.to_owned();
+    for (pattern, by) in [(&LINK, "$1"), (&TAG, ""), (&ADDRESS, "…")] {
+        if let Some(pattern) = pattern.as_ref() {
+            text = pattern.replace_all(&text, by).into_owned();
+        }
+    }
+    let text = cite::without_markers(&text);
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What is shown of a completion that comes in pieces of so many characters.
+    fn shown(completion: &str, piece: usize) -> String {
+        let mut deltas = Deltas::default();
+        let characters: Vec<char> = completion.chars().collect();
+        let mut shown: String =
+            characters.chunks(piece).map(|piece| deltas.push(&piece.iter().collect::<String>())).collect();
+        shown.push_str(&deltas.finish());
+        shown
+    }
+
+    #[test]
+    fn the_answers_words_are_shown_and_nothing_else() {
+        for piece in [1, 3, 1000] {
+            let check = |completion: &str, expected: &str| {
+                assert_eq!(shown(completion, piece), expected, "{completion} by {piece}");
+            };
+            check(
+                r#"{"found": true, "answer": "It is 35 metres tall. [1] Built in 1901 [2]."}"#,
+                "It is 35 metres tall. Built in 1901.",
+            );
+            check("```json\n{\"answer\": \"Two\\nlines \\u00e9\\ud83d\\ude00.\"}\n```", "Two\nlines é😀.");
+            check(r#"{"found": false, "answer": "no"}"#, "");
+            check(
+                "It is tall [1]. See [the page](https://evil.example/?q=1) now.",
+                "It is tall. See the page now.",
+            );
+            check(
+                "Go to https://evil.example/x now <img src=x> or ![a](http://b.example)",
+                "Go to … now  or a",
+            );
+            check("", "");
+        }
+    }
+
+    #[test]
+    fn words_are_shown_as_soon_as_they_are_whole() {
+        let mut deltas = Deltas::default();
+        assert_eq!(deltas.push("The tower is"), "The tower");
+        assert_eq!(deltas.push(" 35 metres"), " is 35");
+        assert_eq!(deltas.push(" tall [1]."), " metres tall");
+        assert_eq!(deltas.finish(), ".");
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_make_no_difference(text in "[a-z \\[\\]()<>0-9.\n]{0,60}", piece in 1usize..9) {
+            let once = shown(&text, 1000);
+            let pieces = shown(&text, piece);
+            prop_assert!(once.starts_with(pieces.trim_end()) || pieces == once, "{once:?} {pieces:?}");
+        }
+    }
+}

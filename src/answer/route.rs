@@ -1,0 +1,114 @@
+//! Which chat model is asked for an answer, and how: decided from the question and the caller's options alone.
+
+use super::AnswerRequest;
+use crate::config;
+use crate::error::Error;
+use pgrx::PgSqlErrorCode;
+use rag_core::answer::complexity::Complexity;
+use rag_core::choices;
+use rag_wire::{Chat, ChatMessage, Completion, FailedModel};
+use serde_json::{Value, json};
+
+choices! {
+    /// What becomes of an answer that no chat model could be had for.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum OnFailure {
+        /// It is extracted from the documents.
+        Extractive = "extractive",
+        /// It is an error.
+        Error = "error",
+    }
+}
+
+/// What is asked of the chat endpoint, beside the words.
+pub(super) struct Route {
+    complexity: Complexity,
+    /// The model that is asked first; `None` is the configured one.
+    model: Option<String>,
+    max_tokens: u32,
+    temperature: f32,
+    top_p: Option<f32>,
+    /// Who answered, once somebody has.
+    answered: Option<Answered>,
+}
+
+struct Answered {
+    model: String,
+    failed: Vec<FailedModel>,
+    prompt_tokens: Option<u32>,
+    completion_tokens: Option<u32>,
+}
+
+impl Route {
+    pub(super) fn of(request: &AnswerRequest<'_>) -> Self {
+        let complexity = Complexity::of(request.question);
+        let options = request.options;
+        let is_simple = complexity == Complexity::Simple;
+        Self {
+            complexity,
+            model: is_simple.then(config::llm_simple_model).flatten(),
+            max_tokens: options.max_tokens.unwrap_or(complexity.max_tokens()),
+            temperature: options.temperature,
+            top_p: options.top_p,
+            answered: None,
+        }
+    }
+
+    /// The request for a conversation.
+    pub(super) fn chat(&self, messages: Vec<ChatMessage>, json_schema: &str) -> Chat {
+        Chat {
+            model: self.model.clone(),
+            messages,
+            max_tokens: self.max_tokens,
+            temperature: self.temperature,
+            top_p: self.top_p,
+            json_schema: Some(json_schema.to_owned()),
+        }
+    }
+
+    /// Notes who answered.
+    pub(super) fn answered_by(&mut self, completion: &Completion) {
+        self.answered = Some(Answered {
+            model: completion.asked_model.clone(),
+            failed: completion.failed_models.clone(),
+            prompt_tokens: completion.prompt_tokens,
+            completion_tokens: completion.completion_tokens,
+        });
+    }
+
+    /// What the diagnostics say of it.
+    pub(super) fn told(&self) -> Value {
+        let mut told = json!({
+            "question": self.complexity.name(),
+            "model": self.model.clone().unwrap_or_else(config::llm_model),
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+        });
+        if let Some(top_p) = self.top_p {
+            told["top_p"] = top_p.into();
+        }
+        if let Some(answered) = &self.answered {
+            told["model"] = answered.model.clone().into();
+            told["prompt_tokens"] = answered.prompt_tokens.into();
+            told["completion_tokens"] = answered.completion_tokens.into();
+            if !answered.failed.is_empty() {
+                told["failed_models"] = answered
+                    .failed
+                    .iter()
+                    .map(|failed| json!({ "model": failed.model, "reason": failed.reason }))
+                    .collect();
+            }
+        }
+        told
+    }
+}
+
+/// 58000, for a caller who wants to know that no chat model could be had.
+pub(super) fn failed(error: Error) -> Error {
+    Error { code: PgSqlErrorCode::ERRCODE_SYSTEM_ERROR, ..error }
+}
+
+/// The same where none is configured.
+pub(super) fn not_configured() -> Error {
+    failed(Error::not_ready("no chat endpoint is configured").hint("rag_ext.llm_url names an endpoint."))
+}
