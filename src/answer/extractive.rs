@@ -6,6 +6,7 @@ use crate::search::SearchHit;
 use crate::search::diagnostics::Stages;
 use rag_core::answer::Passage;
 use rag_core::answer::extract::{self, SelectOptions};
+use rag_core::answer::neutralise;
 
 /// A sentence of a hit, with how well it answers the question.
 #[derive(Debug, Clone)]
@@ -23,7 +24,9 @@ pub(super) fn evidence(
     stages: &mut Stages,
 ) -> Result<(Vec<Evidence>, Method)> {
     let passages: Vec<Passage<'_>> = hits.iter().map(passage_of).collect();
-    let sentences = extract::candidates(question, &passages, options.sentence_limit);
+    let mut sentences = extract::candidates(question, &passages, options.sentence_limit);
+    let misleading: Vec<_> = passages.iter().map(|passage| neutralise::misleading(passage.text)).collect();
+    sentences.retain(|s| !neutralise::touches(&misleading[s.source], &s.bytes));
     let pairs: Vec<(String, String)> = sentences
         .iter()
         .map(|s| {

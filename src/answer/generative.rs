@@ -11,8 +11,9 @@ use crate::search::SearchHit;
 use crate::search::diagnostics::is_engine_trouble;
 use crate::storage::chunk;
 use pgrx::PgSqlErrorCode;
-use rag_core::answer::{Passage, cite, prompt};
+use rag_core::answer::{Passage, cite, leak, plain, prompt};
 use rag_wire::{Chat, ChatMessage};
+use serde_json::Value;
 use std::time::Instant;
 
 /// Most characters of one passage: a section, or the part of it around the chunk that was found.
@@ -59,12 +60,14 @@ struct ContextSection<'a> {
     char_from: i32,
 }
 
-/// Asks the model, and checks what it says, all before one deadline. `question` is what was searched for.
+/// Asks the model, and checks what it says, all before one deadline. `question` is what was searched for; `told` is for the
+/// diagnostics.
 pub(super) fn answer(
     request: &AnswerRequest<'_>,
     question: &str,
     hits: &[SearchHit],
     min_support: f64,
+    told: &mut serde_json::Map<String, Value>,
 ) -> Result<Generated> {
     let deadline = Instant::now() + config::llm_deadline();
     let limit = request.options.prompt_limit();
@@ -75,11 +78,14 @@ pub(super) fn answer(
         .iter()
         .map(|turn| (if turn.is_user { "user" } else { "assistant" }.to_owned(), turn.content.clone()))
         .collect();
-    let messages =
-        prompt::build_prompt(request.question, &history, &passages, PROMPT_CHARS.max(limit * SHARE_CHARS))
-            .into_iter()
-            .map(|(role, content)| ChatMessage { role: role.to_owned(), content })
-            .collect();
+    let prompt =
+        prompt::build_prompt(request.question, &history, &passages, PROMPT_CHARS.max(limit * SHARE_CHARS));
+    told.insert("neutralised".to_owned(), prompt.neutralised.into());
+    let messages = prompt
+        .messages
+        .into_iter()
+        .map(|(role, content)| ChatMessage { role: role.to_owned(), content })
+        .collect();
     let completion = engine::chat(
         Chat {
             messages,
@@ -93,6 +99,10 @@ pub(super) fn answer(
     let parsed = cite::parse_completion(&completion.text, sources.len());
     if !parsed.found {
         return Ok(Generated::Refused(Refusal::BelowThreshold));
+    }
+    if leak::repeats(&parsed.answer, prompt::INSTRUCTIONS) {
+        told.insert("repeats_prompt".to_owned(), true.into());
+        return Ok(Generated::Unsupported);
     }
     check((request.options.policy, min_support), question, &sources, &parsed.answer, deadline)
 }
@@ -166,9 +176,9 @@ fn check(
         let best = quotes.iter().filter_map(|quote| quote.support).reduce(f64::max);
         let supports = |quote: &Quote| quote.support.is_some_and(|support| support >= min_support);
         let is_supported = quotes.iter().any(supports);
-        let text = printable(&cite::without_markers(sentence)).trim().to_owned();
+        let text = plain::visible(&cite::without_markers(sentence)).trim().to_owned();
         if !is_supported {
-            checked.unsupported.push(Unsupported { sentence: text.clone(), support: best });
+            checked.unsupported.push(Unsupported { sentence: plain::defused(&text), support: best });
             if policy == Policy::Strict {
                 continue;
             }
@@ -223,9 +233,4 @@ fn number_of(citations: &mut Vec<Citation>, source: &ContextSection<'_>, quote: 
             citations.len()
         }
     }
-}
-
-/// Without control characters, which a terminal would obey.
-fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }

@@ -20,6 +20,7 @@ use crate::storage::chunk::ShownChunk;
 use crate::storage::{Id, document};
 use generative::{Checked, Generated};
 use options::Policy;
+use rag_core::answer::plain;
 use rag_core::filter::Filter;
 use serde_json::json;
 
@@ -68,6 +69,7 @@ pub(crate) struct Citation {
     pub(crate) document: Id,
     pub(crate) chunk: Id,
     pub(crate) title: Option<String>,
+    /// None where the document's is of a scheme that may not be shown: see [`plain::link_target`].
     pub(crate) uri: Option<String>,
     pub(crate) header_path: Vec<String>,
     pub(crate) page_from: Option<i32>,
@@ -88,7 +90,7 @@ impl Citation {
             document: chunk.document,
             chunk: chunk.id,
             title: chunk.title.clone(),
-            uri: chunk.uri.clone(),
+            uri: chunk.uri.as_deref().and_then(plain::link_target).map(str::to_owned),
             header_path: chunk.header_path.clone(),
             page_from: chunk.page_from,
             page_to: chunk.page_to,
@@ -199,22 +201,28 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
     }
     if may_generate {
         let watch = stages.start("generate");
-        match generative::answer(request, &query, &hits, min_support) {
+        let mut told = serde_json::Map::new();
+        match generative::answer(request, &query, &hits, min_support, &mut told) {
             Ok(Generated::Answered(checked)) => {
                 stages.done_as(watch, checked.sources, checked.citations.len(), "chat");
+                stages.detail(told.into());
                 return Ok(generated(checked, request.options.policy, pending, stages));
             }
             Ok(Generated::Refused(refusal)) => {
                 stages.done_as(watch, hits.len(), 0, "chat");
+                stages.detail(told.into());
                 return Ok(refused(refusal, Method::Chat, pending, suggestions(&hits), stages));
             }
-            Ok(Generated::Unsupported) => stages.fell_back(
-                watch,
-                "extractive answer",
-                &Error::internal("nothing of the model's answer is supported by what it cites"),
-            ),
+            Ok(Generated::Unsupported) => {
+                let nothing = "nothing of the model's answer is supported by what it cites";
+                stages.fell_back(watch, "extractive answer", &Error::internal(nothing));
+                stages.detail(told.into());
+            }
             // Whatever is wrong with the endpoint or its settings, the caller did nothing wrong.
-            Err(error) => stages.fell_back(watch, "extractive answer", &error),
+            Err(error) => {
+                stages.fell_back(watch, "extractive answer", &error);
+                stages.detail(told.into());
+            }
         }
     }
     if !is_supported {
@@ -256,7 +264,7 @@ fn unanswered(method: Method, pending: i64, hits: &[SearchHit], stages: Stages) 
 fn answered(text: String, method: Method, citations: Vec<Citation>, pending: i64, stages: Stages) -> Answer {
     let confidence = citations.iter().filter_map(|c| c.support).reduce(f64::max);
     Answer {
-        text,
+        text: plain::defused(&text),
         refusal: None,
         method,
         confidence,
@@ -305,8 +313,8 @@ fn suggestions(hits: &[SearchHit]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for hit in hits {
         let name = match (hit.chunk.header_path.last(), &hit.chunk.title) {
-            (Some(heading), _) => heading.clone(),
-            (None, Some(title)) => title.clone(),
+            (Some(heading), _) => plain::defused(heading),
+            (None, Some(title)) => plain::defused(title),
             (None, None) => continue,
         };
         if !found.contains(&name) {

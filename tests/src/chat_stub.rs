@@ -13,6 +13,8 @@ use std::time::Duration;
 pub enum ChatReply {
     /// Answers with this text as the assistant's message.
     Message(String),
+    /// Answers with the text that this makes of the request's body.
+    By(fn(&Value) -> String),
     /// Answers with this status and body.
     Status(u16, String),
     /// Sends the client elsewhere.
@@ -69,14 +71,17 @@ impl ChatStub {
 fn serve(stream: TcpStream, reply: &Mutex<ChatReply>, requests: &Mutex<Vec<Value>>) {
     let Some(body) = read_body(&stream) else { return };
     let request: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    let reply = chosen(&mut reply.lock().unwrap(), &request["messages"].to_string());
+    let reply = match chosen(&mut reply.lock().unwrap(), &request["messages"].to_string()) {
+        ChatReply::By(made) => ChatReply::Message(made(&request)),
+        other => other,
+    };
     requests.lock().unwrap().push(request);
     match reply {
         ChatReply::Message(text) => respond(stream, 200, "", &completion(&text).to_string()),
         ChatReply::Status(status, body) => respond(stream, status, "", &body),
         ChatReply::Redirect(to) => respond(stream, 307, &format!("Location: {to}\r\n"), ""),
         ChatReply::Hang => std::thread::sleep(Duration::from_secs(600)),
-        ChatReply::Turns(_) | ChatReply::ByWords(_) => panic!("a turn cannot have turns"),
+        ChatReply::Turns(_) | ChatReply::ByWords(_) | ChatReply::By(_) => panic!("a turn cannot have turns"),
     }
 }
 

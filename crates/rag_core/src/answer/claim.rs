@@ -5,6 +5,7 @@
 use super::Passage;
 use super::cite::{best_quote, without_markers};
 use super::extract::{Evidence, candidates};
+use super::neutralise::{misleading, touches};
 use super::statement::one_line;
 use crate::terms::Terms;
 
@@ -48,7 +49,7 @@ pub struct Found {
 }
 
 /// Statements of the passages that may bear a sentence out: of each, the one that shares most words with it, and those
-/// that answer the question.
+/// that answer the question. What gives orders to a model, and what no reader sees, is none.
 pub fn statements_for(question: &str, sentence: &str, passages: &[Passage<'_>]) -> Vec<Evidence> {
     let sentence = without_markers(sentence);
     let wanted = format!("{question} {sentence}");
@@ -63,10 +64,13 @@ pub fn statements_for(question: &str, sentence: &str, passages: &[Passage<'_>]) 
         }
         found.extend(others);
     }
+    let misleading: Vec<_> = passages.iter().map(|passage| misleading(passage.text)).collect();
+    found.retain(|statement| !touches(&misleading[statement.source], &statement.bytes));
     found
 }
 
-/// Compares a sentence's facts with statements, and with the whole texts that it cites: numbers may stand anywhere in them.
+/// Compares a sentence's facts with statements, and with the whole texts that it cites, titles and headings among them: numbers,
+/// codes and names may stand anywhere in these, or in the question.
 pub fn facts(question: &str, sentence: &str, statements: &[&str], texts: &[&str]) -> Found {
     let sentence = without_markers(sentence);
     let is_verdict = is_verdict(question, &sentence);

@@ -4,6 +4,7 @@
 //! the support that it measured, [`compose`] writes the answer.
 
 use super::Passage;
+use super::cite::without_own_markers;
 use super::statement::{Statement, one_line, statements};
 use crate::terms::{Terms, jaccard};
 use std::collections::{BTreeMap, BTreeSet};
@@ -186,8 +187,10 @@ pub fn select(evidence: &[Evidence], support: &[f32], options: &SelectOptions) -
 ///
 /// Each part is a sentence and the number of its citation.
 pub fn compose(parts: &[(&str, usize)]) -> String {
-    let written: Vec<String> =
-        parts.iter().map(|(text, number)| format!("{} [{number}]", one_line(text))).collect();
+    let written: Vec<String> = parts
+        .iter()
+        .map(|(text, number)| format!("{} [{number}]", one_line(&without_own_markers(text))))
+        .collect();
     written.join(" ")
 }
 

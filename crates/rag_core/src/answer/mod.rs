@@ -3,10 +3,15 @@
 //! Scoring sentences by a model, and asking a language model, is the caller's work; here is what goes into
 //! them and what is made of what comes out.
 
+pub mod block;
 pub mod cite;
 pub mod claim;
+mod code;
 pub mod extract;
+pub mod leak;
 pub mod names;
+pub mod neutralise;
+pub mod plain;
 pub mod prompt;
 pub mod snippet;
 mod statement;
