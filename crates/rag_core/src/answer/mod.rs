@@ -7,6 +7,7 @@ pub mod block;
 pub mod cite;
 pub mod claim;
 mod code;
+pub mod confidence;
 pub mod extract;
 pub mod leak;
 pub mod names;
