@@ -20,7 +20,7 @@ use crate::storage::chunk::ShownChunk;
 use crate::storage::{Id, document};
 use generative::{Checked, Generated};
 use options::Policy;
-use rag_core::answer::plain;
+use rag_core::answer::{neutralise, plain};
 use rag_core::filter::Filter;
 use serde_json::json;
 
@@ -317,7 +317,8 @@ fn suggestions(hits: &[SearchHit]) -> Vec<String> {
             (None, Some(title)) => plain::defused(title),
             (None, None) => continue,
         };
-        if !found.contains(&name) {
+        // A heading that gives orders to a model is no suggestion.
+        if !found.contains(&name) && neutralise::misleading(&name).is_empty() {
             found.push(name);
         }
         if found.len() == SUGGESTIONS {

@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used)]
+
 use super::*;
 use proptest::prelude::*;
 
@@ -96,6 +98,25 @@ fn what_is_marked_is_quoted_and_the_rest_stays() {
     for (text, expected, count) in cases {
         assert_eq!(neutralise(text), Neutralised { text: expected.to_owned(), count }, "{text}");
     }
+}
+
+/// The attacks that the server's tests run too. Each has something that is defused, and what it wants is in no part that an
+/// answer may be made of.
+#[test]
+fn no_attack_is_taken_at_its_word() {
+    let attacks: serde_json::Value =
+        serde_json::from_str(include_str!("../../../../tests/tests/data/attacks.json")).unwrap();
+    let mut missed = Vec::new();
+    for attack in attacks.as_array().unwrap().iter().filter(|attack| attack["place"] != "reply") {
+        let text = attack["text"].as_str().unwrap();
+        let wants = attack["wants"].as_str().unwrap();
+        let is_missed = neutralise(text).count == 0
+            || (attack["place"] == "document" && without_misleading(text).contains(wants));
+        if is_missed {
+            missed.push(format!("{}: {}", attack["name"], neutralise(text).text));
+        }
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 
 proptest! {

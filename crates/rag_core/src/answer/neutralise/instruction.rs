@@ -25,25 +25,25 @@ const ORDERS: &[&str] = &[
     r"\b(ignor\w*|olvid\w*|esquec\w*) (\w+ ){0,4}(instrucciones|instrucoes|reglas|indicaciones)\b",
     r"\b(ignora|dimentica) (\w+ ){0,3}(istruzioni|regole)\b",
     // About other instructions.
-    r"^(\w+ ){0,3}(new|updated|revised|real|actual|true|secret|hidden|urgent|additional|overriding) (system )?(instruction|instructions|prompt|directive|directives|task|objective)( (for|to) (the )?(ai|assistant|model|llm|bot|chatbot|system|you))?( (is|are|follow|follows|begin|begins|start|starts)\b|$)",
+    r"^(\w+ ){0,3}(new|updated|revised|real|actual|true|secret|hidden|urgent|additional|overriding) (system )?(instruction|instructions|prompt|directive|directives|task|objective)( (for|to) (the )?(ai|assistant|model|llm|bot|chatbot|system|you))?( (is|are|follow|follows|begin|begins|start|starts|the|you|say|answer|reply|ignore|always|never|tell)\b|$)",
     r"\b(instruction|instructions|message|note|notice|directive|command|order|memo|attention|request)s? (to|for) (the |any |all |every )?(ai|ais|a i|assistant|assistants|language model|language models|llm|llms|chatbot|chatbots|ai model|ai models|ai assistant|ai assistants|answering model|summari[sz]er)\b",
     r"^(dear|hey|hello|attention|hi|listen|important|warning|stop)? ?(ai|llm|language model|ai model|ai assistant|ai language model|chatgpt|gpt|gpt 4|claude|gemini|copilot|chatbot|assistant) (please|you|must|should|now|your|when|if|ignore|do|say|answer|reply|respond|always|never)\b",
     r"\b(if|when|whenever|since|because|as) you are (an? |the )?(ai|artificial intelligence|llm|language model|large language model|chatbot|bot|ai assistant|assistant|model)\b",
-    r"\b(any|every|the|an|a) (ai|llm|language model|chatbot|assistant|model|ai assistant) (that is |that are |which is |who is )?(reading|reads|processing|processes|summari[sz]ing|summari[sz]es|answering) (this|the|it|these|from)\b.*\b(must|should|shall|has to|is to|will|needs to|instructed|required)\b",
+    r"\b(any|every|the|an|a) (ai|llm|language model|chatbot|assistant|model|ai assistant) (that is |that are |which is |who is )?(reading|reads|processing|processes|summari[sz]ing|summari[sz]es|answering) (this|the|it|these|from)\b(?u:.)*\b(must|should|shall|has to|is to|will|needs to|instructed|required)\b",
     r"\b(obey|execute|comply with|carry out|act on) (only )?(the|these|those|this|my|our|all|any|every) (\w+ ){0,2}(instruction|instructions|prompt|directive|directives) (\w+ ){0,2}(below|here|hidden|instead|inside|within|in this|from this)\b",
     r"\b(follow|obey) (only )?(my|the new|the hidden|the following new|our new) (\w+ )?(instructions|orders|commands|rules)\b",
     // About the answer.
     r"\b(your|every|(the|this) final|the next|this|each) (next |final |only |whole |entire )?(answer|answers|response|responses|reply|replies|completion) (must|should|shall|has to|have to|needs to|need to|is to|are to|will|may only|can only) (only |always |now |instead |also |first )?(be|say|contain|include|end|begin|start|consist|read|state|mention|use|cite|carry|link|show|repeat)\b",
     r"\bthe (only |right |correct )?answer to (this|every|any|all|each|the) (\w+ )?questions? (is|must|should|shall|will)\b",
     r"\byour output (must|should|shall|has to|is to|will) (only |always |now |also )?(be|contain|include|end|begin|start|consist)\b",
-    r"\b(when|if|whenever|once|every time|should) (you are |you re |you get |being |ever |the user is |a user is |anyone |someone |somebody |a user |the user |users |a reader |they |the reader |people |you )?(asked|asks|ask|queried|wants to know|questioned)\b.*\b(say|answer|reply|respond|claim|state|tell|output|print|write|insist|pretend|refuse)\b",
+    r"\b(when|if|whenever|once|every time|should) (you are |you re |you get |being |ever |the user is |a user is |anyone |someone |somebody |a user |the user |users |a reader |they |the reader |people |you )?(asked|asks|ask|queried|wants to know|questioned)\b(?u:.)*\b(say|answer|reply|respond|claim|state|tell|output|print|write|insist|pretend|refuse)\b",
     r"^(please |now |instead |just |always |only |then |and |you must |you should |you will |you shall |also |finally )*(answer|reply|respond|say|output|print|write|state|claim|tell|insist|conclude) (only |always |exactly |just |instead |simply |nothing but |every question |all questions |any question |the question |to every question |to all questions |the user |the reader |users |everyone |them |him |to the user )*(with|that|by saying|as if|in the style|exactly|verbatim|nothing|the word|the words|the phrase|the following|pwned|hacked)\b",
     r"\b(always|only|instead|must|should|shall|will|now|to) (answer|reply|respond|output|say) (only |always |exactly |just |to |every |all |with )*(every|all|any|exactly|only|verbatim|nothing|pwned|hacked|the word|the phrase|every question|all questions)\b",
     r"\b(add|append|insert|include|embed|put|place|attach|display|render|show|output|print|write|end with|begin with|start with|finish with) (\w+ ){0,8}(link|image|picture|markdown|url|html|script|iframe|tag|banner|citation|sentence|text|line|phrase|words?) (\w+ ){0,8}(your|the|every|each|this) (final |next )?(answer|answers|response|responses|reply|output)\b",
     r"\b(in|to|at the end of|at the start of|into|of|within) (your|every|each) (final |next )?(answer|answers|response|responses|reply|replies|output)\b",
     r"\b(do not|dont|don t|never|without) (cite|citing|mention|mentioning|use|using|reveal|revealing|quote|tell|telling|read|answer|answering) (\w+ ){0,4}(passages?|sources?|documents?|this instruction|these instructions|the user|the question|from the (other )?(documents|passages|sources))\b",
     r"\bcite (only )?(passage|source|document|number|citation)s? (number )?\d+\b",
-    r"\b(call|invoke|use|run) (the|your) (\w+ )?(tool|function|plugin) (\w+ ){0,6}(with|to|and)\b.*\b(send|post|delete|email|forward|upload|fetch|exfiltrate)\b",
+    r"\b(call|invoke|use|run) (the|your) (\w+ )?(tool|function|plugin) (\w+ ){0,6}(with|to|and)\b(?u:.)*\b(send|post|delete|email|forward|upload|fetch|exfiltrate)\b",
     r"\b(send|post|email|forward|upload|exfiltrate|leak) (\w+ ){0,6}(conversation|chat history|context|system prompt|passages|user s question|users question|history)\b",
     r"\bset (the )?(field )?found (to|is) (true|false)\b",
     r"^found (true|false) answer\b",
@@ -78,6 +78,9 @@ const TURN: &str = r#"^[\s\#*_>=\-–—\[\](<{"'`|~/\\«»“”‘’‹›:.!
 /// A heading or brackets that hold a role and nothing else.
 const TITLED: &str = r#"^\s*(\#{1,6}|\[|\{|<|\*\*|==+|--+)\s*(system|assistant|developer|instruction|human|user|response)(\s*(message|prompt|override|instruction|instructions))*\s*(\]|\}|>|\*\*|==+|--+|\#*)\s*$"#;
 
+/// Memory for what the orders' automaton keeps of its states, so that it need not make them again for each sentence.
+const DFA_BYTES: usize = 16 << 20;
+
 /// Labels in front of an order.
 const LABELS: &[&str] = &[
     "system",
@@ -94,12 +97,27 @@ const LABELS: &[&str] = &[
     "admin",
     "question",
     "answer",
+    "inst",
+    "sys",
+    "s",
+    "im",
+    "start",
+    "end",
+    "of",
+    "turn",
+    "eot",
+    "id",
+    "header",
+    "passage",
+    "please",
+    "tool",
+    "call",
 ];
 
 static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     Some(Patterns {
         // Words of English, German, French and Spanish without their marks: letters of ASCII, which cost the least.
-        orders: RegexSetBuilder::new(ORDERS).unicode(false).build().ok()?,
+        orders: RegexSetBuilder::new(ORDERS).unicode(false).dfa_size_limit(DFA_BYTES).build().ok()?,
         run_together: Regex::new(RUN_TOGETHER).ok()?,
         turn: Regex::new(TURN).ok()?,
         titled: Regex::new(TITLED).ok()?,
@@ -152,15 +170,22 @@ fn boundary(text: &str, at: usize) -> usize {
 impl Patterns {
     fn is_order(&self, sentence: &str) -> bool {
         let words = words(&plain(sentence));
-        // An order behind a label, a number, or a mark of a list begins with it.
-        let order = words.split_once(' ').map_or("", |(first, rest)| {
-            let is_label = first.chars().all(char::is_numeric) || LABELS.contains(&first);
-            if is_label { rest } else { "" }
-        });
+        if self.orders.is_match(&words) {
+            return true;
+        }
+        // An order behind labels, numbers, the words of a token, or a mark of a list begins with it.
+        let mut order = words.as_str();
+        while let Some((first, rest)) = order.split_once(' ') {
+            if !first.chars().all(char::is_numeric) && !LABELS.contains(&first) {
+                break;
+            }
+            order = rest;
+            if self.orders.is_match(order) {
+                return true;
+            }
+        }
         let letters: String = words.chars().filter(|c| *c != ' ').collect();
-        self.orders.is_match(&words)
-            || (!order.is_empty() && self.orders.is_match(order))
-            || self.run_together.is_match(&letters)
+        self.run_together.is_match(&letters)
     }
 }
 
