@@ -10,6 +10,8 @@ use crate::search::rerank::{logits, sigmoid};
 use rag_core::answer::Passage;
 use rag_core::answer::answerable::{self, Signals};
 use rag_core::answer::extract::{self, Evidence, SelectOptions};
+use rag_core::answer::neutralise;
+use std::ops::Range;
 
 /// Statements that are scored at first. The others are, unless one of these has the score of an answer.
 const FIRST_ROUND: usize = 8;
@@ -45,7 +47,9 @@ pub(super) fn score(
     stages: &mut Stages,
 ) -> Result<Scored> {
     let passages: Vec<Passage<'_>> = hits.iter().map(passage_of).collect();
-    let statements = extract::candidates(question, &passages, options.sentence_limit);
+    let mut statements = extract::candidates(question, &passages, options.sentence_limit);
+    let misleading = misleading(&passages);
+    statements.retain(|s| !neutralise::touches(&misleading[s.source], &s.bytes));
     let watch = stages.start("support");
     let offered = statements.len();
     match measured(question, hits, statements.clone()) {
@@ -59,6 +63,11 @@ pub(super) fn score(
         }
         Err(error) => Err(error),
     }
+}
+
+/// Of each passage what nothing may be made of: orders to a model, hidden text.
+fn misleading(passages: &[Passage<'_>]) -> Vec<Vec<Range<usize>>> {
+    passages.iter().map(|passage| neutralise::misleading(passage.text)).collect()
 }
 
 /// By the cross-encoder, and by the weights that go with it.
@@ -119,7 +128,8 @@ pub(super) fn compose(
     } else {
         SelectOptions::of_shares(max_sentences, min_support as f32, scored.confidence as f32)
     };
-    let quotes = extract::select(&passages, &scored.statements, &scored.scores, &options);
+    let quotes =
+        extract::select(&passages, &misleading(&passages), &scored.statements, &scored.scores, &options);
     let citations: Vec<Citation> = quotes
         .iter()
         .enumerate()

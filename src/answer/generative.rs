@@ -12,7 +12,7 @@ use crate::search::SearchHit;
 use crate::search::diagnostics::is_engine_trouble;
 use crate::storage::chunk;
 use pgrx::PgSqlErrorCode;
-use rag_core::answer::{Passage, cite, prompt};
+use rag_core::answer::{Passage, cite, leak, plain, prompt};
 use rag_wire::{Chat, ChatMessage, Completion};
 use std::time::Instant;
 
@@ -34,6 +34,8 @@ pub(super) enum Generated {
     Refused(Refusal),
     /// Nothing of what it wrote is supported by what it cites.
     Unsupported,
+    /// It repeats what it was told to do.
+    RepeatsPrompt,
 }
 
 /// A model's text, checked.
@@ -79,10 +81,10 @@ pub(super) fn answer(
     read((request.options.policy, min_support), question, &sources, &completion, deadline)
 }
 
-/// The prompt for a question.
+/// The prompt for a question. What was neutralised in it is noted in the route.
 pub(super) fn asked<'a>(
     request: &AnswerRequest<'_>,
-    route: &Route,
+    route: &mut Route,
     hits: &'a [SearchHit],
 ) -> Result<Asked<'a>> {
     let limit = request.options.prompt_limit();
@@ -93,11 +95,14 @@ pub(super) fn asked<'a>(
         .iter()
         .map(|turn| (if turn.is_user { "user" } else { "assistant" }.to_owned(), turn.content.clone()))
         .collect();
-    let messages =
-        prompt::build_prompt(request.question, &history, &passages, PROMPT_CHARS.max(limit * SHARE_CHARS))
-            .into_iter()
-            .map(|(role, content)| ChatMessage { role: role.to_owned(), content })
-            .collect();
+    let prompt =
+        prompt::build_prompt(request.question, &history, &passages, PROMPT_CHARS.max(limit * SHARE_CHARS));
+    route.neutralised = prompt.neutralised;
+    let messages = prompt
+        .messages
+        .into_iter()
+        .map(|(role, content)| ChatMessage { role: role.to_owned(), content })
+        .collect();
     Ok(Asked { chat: route.chat(messages, prompt::ANSWER_SCHEMA), sources })
 }
 
@@ -112,6 +117,9 @@ fn read(
     let parsed = cite::parse_completion(&completion.text, sources.len());
     if !parsed.found {
         return Ok(Generated::Refused(Refusal::BelowThreshold));
+    }
+    if leak::repeats(&parsed.answer, prompt::INSTRUCTIONS) {
+        return Ok(Generated::RepeatsPrompt);
     }
     check((policy, min_support), question, sources, &parsed.answer, deadline)
 }
@@ -224,9 +232,9 @@ fn check(
         let best = quotes.iter().filter_map(|quote| quote.support).reduce(f64::max);
         let supports = |quote: &Quote| quote.support.is_some_and(|support| support >= min_support);
         let is_supported = quotes.iter().any(supports);
-        let text = printable(&cite::without_markers(sentence)).trim().to_owned();
+        let text = plain::visible(&cite::without_markers(sentence)).trim().to_owned();
         if !is_supported {
-            checked.unsupported.push(Unsupported { sentence: text.clone(), support: best });
+            checked.unsupported.push(Unsupported { sentence: plain::defused(&text), support: best });
             if policy == Policy::Strict {
                 continue;
             }
@@ -281,9 +289,4 @@ fn number_of(citations: &mut Vec<Citation>, source: &ContextSection<'_>, quote: 
             citations.len()
         }
     }
-}
-
-/// Without control characters, which a terminal would obey.
-fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }

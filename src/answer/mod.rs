@@ -24,6 +24,7 @@ use crate::storage::chunk::ShownChunk;
 use crate::storage::{Id, document};
 use generative::{Checked, Generated};
 use options::Policy;
+use rag_core::answer::{neutralise, plain};
 use rag_core::filter::Filter;
 use route::{OnFailure, Route};
 use serde_json::json;
@@ -73,6 +74,7 @@ pub(crate) struct Citation {
     pub(crate) document: Id,
     pub(crate) chunk: Id,
     pub(crate) title: Option<String>,
+    /// None where the document's is of a scheme that may not be shown: see [`plain::link_target`].
     pub(crate) uri: Option<String>,
     pub(crate) header_path: Vec<String>,
     pub(crate) page_from: Option<i32>,
@@ -93,7 +95,7 @@ impl Citation {
             document: chunk.document,
             chunk: chunk.id,
             title: chunk.title.clone(),
-            uri: chunk.uri.clone(),
+            uri: chunk.uri.as_deref().and_then(plain::link_target).map(str::to_owned),
             header_path: chunk.header_path.clone(),
             page_from: chunk.page_from,
             page_to: chunk.page_to,
@@ -282,11 +284,11 @@ impl Ready {
                     self.stages,
                 ));
             }
-            Ok(Generated::Unsupported) => stages.fell_back(
-                watch,
-                "extractive answer",
-                &Error::internal("nothing of the model's answer is supported by what it cites"),
-            ),
+            Ok(outcome @ (Generated::Unsupported | Generated::RepeatsPrompt)) => {
+                self.route.repeats_prompt = matches!(outcome, Generated::RepeatsPrompt);
+                let nothing = "nothing of the model's answer is supported by what it cites";
+                stages.fell_back(watch, "extractive answer", &Error::internal(nothing));
+            }
             Err(error) if self.options.on_failure == OnFailure::Error => return Err(route::failed(error)),
             // Whatever is wrong with the endpoint or its settings, the caller did nothing wrong.
             Err(error) => stages.fell_back(watch, "extractive answer", &error),
@@ -339,7 +341,7 @@ fn unanswered(method: Method, pending: i64, hits: &[SearchHit], stages: Stages) 
 fn answered(text: String, method: Method, citations: Vec<Citation>, pending: i64, stages: Stages) -> Answer {
     let confidence = citations.iter().filter_map(|c| c.support).reduce(f64::max);
     Answer {
-        text,
+        text: plain::defused(&text),
         refusal: None,
         method,
         confidence,
@@ -388,11 +390,12 @@ fn suggestions(hits: &[SearchHit]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for hit in hits {
         let name = match (hit.chunk.header_path.last(), &hit.chunk.title) {
-            (Some(heading), _) => heading.clone(),
-            (None, Some(title)) => title.clone(),
+            (Some(heading), _) => plain::defused(heading),
+            (None, Some(title)) => plain::defused(title),
             (None, None) => continue,
         };
-        if !found.contains(&name) {
+        // A heading that gives orders to a model is no suggestion.
+        if !found.contains(&name) && neutralise::misleading(&name).is_empty() {
             found.push(name);
         }
         if found.len() == SUGGESTIONS {

@@ -30,6 +30,10 @@ pub(super) struct Route {
     top_p: Option<f32>,
     /// Who answered, once somebody has.
     answered: Option<Answered>,
+    /// Places of the prompt that gave orders or were hidden.
+    pub(super) neutralised: usize,
+    /// Whether the model told its instructions.
+    pub(super) repeats_prompt: bool,
 }
 
 struct Answered {
@@ -51,6 +55,8 @@ impl Route {
             temperature: options.temperature,
             top_p: options.top_p,
             answered: None,
+            neutralised: 0,
+            repeats_prompt: false,
         }
     }
 
@@ -83,7 +89,11 @@ impl Route {
             "model": self.model.clone().unwrap_or_else(config::llm_model),
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,
+            "neutralised": self.neutralised,
         });
+        if self.repeats_prompt {
+            told["repeats_prompt"] = true.into();
+        }
         if let Some(top_p) = self.top_p {
             told["top_p"] = top_p.into();
         }

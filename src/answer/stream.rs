@@ -49,16 +49,15 @@ impl AnswerStream {
     pub(crate) fn open(request: &AnswerRequest<'_>) -> Result<Self> {
         Ok(Self(match find(request)? {
             Found::Ended(answer) => known(*answer),
-            Found::Ready(ready) if ready.may_generate => {
+            Found::Ready(mut ready) if ready.may_generate => {
                 let watch = ready.stages.start("generate");
                 let deadline = Instant::now() + config::llm_deadline();
-                let asking = generative::asked(request, &ready.route, &ready.hits).and_then(
-                    |Asked { chat, sources }| {
-                        let left = deadline.saturating_duration_since(Instant::now());
-                        let stream = ChatStream::open(chat, left, &principal::current_principals()?)?;
-                        Ok((KeptSources::of(sources, &ready.hits), stream))
-                    },
-                );
+                let Ready { route, hits, .. } = ready.as_mut();
+                let asking = generative::asked(request, route, hits).and_then(|Asked { chat, sources }| {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    let stream = ChatStream::open(chat, left, &principal::current_principals()?)?;
+                    Ok((KeptSources::of(sources, hits), stream))
+                });
                 match asking {
                     Ok((sources, stream)) => State::Writing(Box::new(Writing {
                         ready,

@@ -17,6 +17,7 @@ use crate::search::SearchHit;
 use crate::search::rerank::{logits, sigmoid};
 use rag_core::answer::claim::{Facts, facts, statements_for};
 use rag_core::answer::extract::{self, Evidence};
+use rag_core::answer::neutralise::without_misleading;
 use rag_core::answer::{Passage, cite};
 
 /// Share of a sentence's words in a statement from which the cross-encoder's score counts in full: a paraphrase has
@@ -51,7 +52,11 @@ pub(super) fn quotes(question: &str, sentence: &str, cited: &[Cited<'_>]) -> Res
     let texts: Vec<&str> = statements.iter().map(|s| s.text.as_str()).collect();
     let contexts: Vec<String> =
         statements.iter().map(|s| extractive::context_of(cited[s.source].hit)).collect();
-    let whole: Vec<&str> = passages.iter().map(|p| p.text).collect();
+    let whole: Vec<String> = cited
+        .iter()
+        .map(|c| format!("{}\n{}", extractive::context_of(c.hit), without_misleading(c.passage.text)))
+        .collect();
+    let whole: Vec<&str> = whole.iter().map(String::as_str).collect();
     let found = facts(question, &sentence, &texts, &whole);
     let joined: Vec<String> =
         contexts.iter().zip(&texts).map(|(context, text)| join(context, text)).collect();

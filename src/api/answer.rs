@@ -12,6 +12,7 @@ use crate::search::scope::Scope;
 use crate::storage::uuid;
 use pgrx::JsonB;
 use pgrx::prelude::*;
+use rag_core::answer::plain::defused;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Instant;
@@ -164,11 +165,11 @@ fn rag_answer_text(
         }
         for c in &answer.citations {
             let name = c.title.as_deref().or(c.uri.as_deref()).unwrap_or("untitled document");
-            let _ = write!(text, "\n[{}] {name}", c.n);
+            let _ = write!(text, "\n[{}] {}", c.n, defused(name));
             // The first heading often is the title.
             let below = c.header_path.strip_prefix(&[name.to_owned()]).unwrap_or(&c.header_path);
             for heading in below {
-                let _ = write!(text, " > {heading}");
+                let _ = write!(text, " > {}", defused(heading));
             }
             match (c.page_from, c.page_to) {
                 (Some(from), Some(to)) if from != to => {
@@ -182,8 +183,7 @@ fn rag_answer_text(
             if let Some(uri) = c.uri.as_deref().filter(|uri| *uri != name) {
                 let _ = write!(text, " ({uri})");
             }
-            let quote =
-                c.quote.split_whitespace().collect::<Vec<_>>().join(" ").replace(char::is_control, "");
+            let quote = defused(&c.quote.split_whitespace().collect::<Vec<_>>().join(" "));
             let _ = write!(text, "\n    \"{quote}\"");
         }
         if !answer.suggestions.is_empty() {

@@ -15,6 +15,8 @@ use std::time::Duration;
 pub enum ChatReply {
     /// Answers with this text as the assistant's message.
     Message(String),
+    /// Answers with the text that this makes of the request's body.
+    By(fn(&Value) -> String),
     /// Answers with this status and body.
     Status(u16, String),
     /// Sends the client elsewhere.
@@ -132,7 +134,10 @@ impl ChatStub {
 fn serve(stream: TcpStream, reply: &Mutex<ChatReply>, requests: &Mutex<Vec<Value>>) {
     let Some(body) = read_body(&stream) else { return };
     let request: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    let reply = chosen(&mut reply.lock().unwrap(), &request);
+    let reply = match chosen(&mut reply.lock().unwrap(), &request) {
+        ChatReply::By(made) => ChatReply::Message(made(&request)),
+        other => other,
+    };
     requests.lock().unwrap().push(request);
     match reply {
         ChatReply::Message(text) => respond(stream, 200, "", &completion(&text).to_string()),
@@ -143,7 +148,7 @@ fn serve(stream: TcpStream, reply: &Mutex<ChatReply>, requests: &Mutex<Vec<Value
             let _ = (&stream).write_all(bytes.as_bytes());
         }
         ChatReply::Stream(script) => speak(&stream, &script),
-        ChatReply::Turns(_) | ChatReply::ByWords(_) | ChatReply::ByModel(_) => {
+        ChatReply::Turns(_) | ChatReply::ByWords(_) | ChatReply::ByModel(_) | ChatReply::By(_) => {
             panic!("a turn cannot have turns")
         }
     }

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "answers/injection.rs"]
+mod injection;
+
 use rag_tests::{Database, Session, literal};
 use serde_json::Value;
 use std::path::Path;

@@ -88,6 +88,19 @@ pub fn without_markers(text: &str) -> String {
     with_known_markers(text, 0).0
 }
 
+/// A text of a document whose own numbers in brackets cannot be taken for an answer's: `so it was [12]` reads
+/// `so it was (12)`. Those right behind a word are the index of something, and stay.
+pub fn without_own_markers(text: &str) -> String {
+    let mut written = text.to_owned();
+    for (range, _) in markers(text).into_iter().rev() {
+        if !text[..range.start].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | ')' | ']')) {
+            let inner = text[range.clone()].trim_matches(['[', ']', '【', '】']).to_owned();
+            written.replace_range(range, &format!("({inner})"));
+        }
+    }
+    written
+}
+
 /// The sentence of a passage that best bears out a sentence of an answer, by shared meaningful words.
 ///
 /// `None` if no sentence holds 30 % of the answer's words (or the answer has none). Among equal ones the

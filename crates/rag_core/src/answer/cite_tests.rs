@@ -135,3 +135,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn numbers_of_a_document_are_no_citations() {
+    assert_eq!(
+        without_own_markers("So it was [12]. Also [1, 2] a[3] `b [4]`"),
+        "So it was (12). Also (1, 2) a[3] `b [4]`"
+    );
+}

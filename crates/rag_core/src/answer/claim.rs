@@ -5,8 +5,11 @@
 use super::Passage;
 use super::cite::{best_quote, without_markers};
 use super::extract::{Evidence, candidates};
+use super::names::names;
+use super::neutralise::{misleading, touches};
 use super::statement::one_line;
 use crate::terms::Terms;
+use std::collections::HashSet;
 
 /// Statements of one passage that are compared with a sentence.
 const STATEMENTS: usize = 4;
@@ -26,7 +29,7 @@ const VERDICTS: &[&str] = &[
 /// What the cited texts say about what a sentence tells beyond the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Facts {
-    /// It has a number or code that the texts do not have.
+    /// It has a number, code or name that neither the texts nor the question have.
     Invented,
     /// It only says yes or no.
     Verdict,
@@ -48,7 +51,7 @@ pub struct Found {
 }
 
 /// Statements of the passages that may bear a sentence out: of each, the one that shares most words with it, and those
-/// that answer the question.
+/// that answer the question. What gives orders to a model, and what no reader sees, is none.
 pub fn statements_for(question: &str, sentence: &str, passages: &[Passage<'_>]) -> Vec<Evidence> {
     let sentence = without_markers(sentence);
     let wanted = format!("{question} {sentence}");
@@ -63,10 +66,13 @@ pub fn statements_for(question: &str, sentence: &str, passages: &[Passage<'_>]) 
         }
         found.extend(others);
     }
+    let misleading: Vec<_> = passages.iter().map(|passage| misleading(passage.text)).collect();
+    found.retain(|statement| !touches(&misleading[statement.source], &statement.bytes));
     found
 }
 
-/// Compares a sentence's facts with statements, and with the whole texts that it cites: numbers may stand anywhere in them.
+/// Compares a sentence's facts with statements, and with the whole texts that it cites, titles and headings among them: numbers,
+/// codes and names may stand anywhere in these, or in the question.
 pub fn facts(question: &str, sentence: &str, statements: &[&str], texts: &[&str]) -> Found {
     let sentence = without_markers(sentence);
     let is_verdict = is_verdict(question, &sentence);
@@ -94,6 +100,9 @@ pub fn facts(question: &str, sentence: &str, statements: &[&str], texts: &[&str]
             return Found { facts: Facts::Invented, held_by: Vec::new() };
         }
     }
+    if has_unknown_word(question, &sentence, texts) {
+        return Found { facts: Facts::Invented, held_by: Vec::new() };
+    }
     if found.facts == Facts::Words {
         found.held_by = holders_of_names(question, &sentence, statements);
         if !found.held_by.is_empty() {
@@ -112,6 +121,42 @@ fn is_verdict(question: &str, sentence: &str) -> bool {
     let rest: Vec<&str> = words.filter(|word| !word.contains(|c: char| c.is_ascii_digit())).collect();
     let terms = Terms::new();
     VERDICTS.contains(&first.as_str()) && terms.of(&rest.join(" ")).is_subset(&terms.of(question))
+}
+
+/// Words that English text has and German has not, for in German every noun has a capital.
+const ENGLISH: &[&str] = &[
+    "the", "is", "are", "were", "of", "and", "it", "its", "by", "with", "which", "that", "to", "has", "from",
+];
+
+/// Whether a sentence has a name, or an identifier such as `work_mem`, that neither the texts nor the question have.
+fn has_unknown_word(question: &str, sentence: &str, texts: &[&str]) -> bool {
+    let words = |text: &str| -> HashSet<String> {
+        text.split(|c: char| !c.is_alphanumeric() && c != '_')
+            .filter(|word| !word.is_empty())
+            .map(|word| word.to_lowercase())
+            .collect()
+    };
+    let is_english = words(sentence).iter().any(|word| ENGLISH.contains(&word.as_str()));
+    let mut named = names(sentence, is_english);
+    let identifiers = sentence.split(|c: char| !c.is_alphanumeric() && c != '_');
+    named.extend(identifiers.filter(|word| word.trim_matches('_').contains('_')));
+    if named.is_empty() {
+        return false;
+    }
+    let mut known = words(question);
+    known.extend(texts.iter().flat_map(|text| words(text)));
+    let is_known = |word: &String| {
+        let singular = word.strip_suffix('s').is_some_and(|word| known.contains(word));
+        // What has a digit is compared as a number or code.
+        known.contains(word)
+            || singular
+            || word.chars().count() < 2
+            || word.contains(|c: char| c.is_ascii_digit())
+    };
+    named
+        .iter()
+        .flat_map(|name| words(name))
+        .any(|word| !is_known(&word) && !ENGLISH.contains(&word.as_str()))
 }
 
 /// Statements with names that the sentence has and the question has not, words with a capital behind the first; none where
@@ -282,8 +327,12 @@ mod tests {
         let ferry = &["The night ferry sails from Holmsund to Vaasa."];
         check("Where does it go?", "Sie fährt nach Vaasa.", ferry, Facts::Stated);
         check("Does it go to Vaasa?", "It goes to Vaasa.", ferry, Facts::Words);
-        check("Where does it go?", "It goes to Turku.", ferry, Facts::Words);
-        check("Where does it go?", "It goes from Holmsund to Turku.", ferry, Facts::Words);
+        check("Where does it go?", "It goes to Turku.", ferry, Facts::Invented);
+        check("Does it go to Turku?", "It goes to Turku.", ferry, Facts::Words);
+        check("Where does it go?", "It goes from Holmsund to Turku.", ferry, Facts::Invented);
+        check("Wohin?", "Sie verkehrt nach Fahrplan.", ferry, Facts::Words);
+        check("Which one?", "It is set by work_mem.", &["Set `shared_mem` here."], Facts::Invented);
+        check("Which one?", "It is set by `shared_mem`.", &["Set shared_mem here."], Facts::Words);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! the support that it measured, [`compose`] writes the answer.
 
 use super::Passage;
+use super::cite::without_own_markers;
+use super::neutralise::touches;
 use super::statement::{Statement, defined_term, is_row, statements, term_of};
 use crate::terms::{Terms, jaccard};
 use std::collections::{BTreeMap, BTreeSet};
@@ -207,9 +209,11 @@ pub fn prior(question: &str, evidence: &Evidence) -> f32 {
 /// `scores` say how well each statement answers the question; a missing or NaN one counts as none. A statement is left out if
 /// it is too far below the best one, which must have the least score, or if it says nearly the same
 /// ([`DUPLICATE_JACCARD`]) as one already picked. Where the best one begins with a word such as "it", the sentence before it
-/// comes along. Quotes of the best one's passage stand first, in their order behind its own; ties keep the order of `evidence`.
+/// comes along, unless that is at one of its passage's `misleading` places. Quotes of the best one's passage stand first, in
+/// their order behind its own; ties keep the order of `evidence`.
 pub fn select(
     passages: &[Passage<'_>],
+    misleading: &[Vec<Range<usize>>],
     evidence: &[Evidence],
     scores: &[f32],
     options: &SelectOptions,
@@ -220,6 +224,7 @@ pub fn select(
     let mut parts: Vec<Part> = picked.iter().map(|index| Part::of(&evidence[*index], Some(*index))).collect();
     if options.max_sentences > 1
         && let Some(before) = antecedent(passages, &evidence[best], &terms)
+        && misleading.get(before.source).is_none_or(|places| !touches(places, &before.bytes))
         && !parts.iter().any(|part| part.source == before.source && part.bytes == before.bytes)
     {
         parts.truncate(options.max_sentences - 1);
@@ -325,6 +330,7 @@ pub fn compose(parts: &[(&str, usize)]) -> String {
     let mut written = String::new();
     let mut after_block = false;
     for (text, number) in parts {
+        let text = without_own_markers(text);
         let is_block = text.contains('\n');
         if !written.is_empty() {
             written.push_str(if is_block || after_block { "\n\n" } else { " " });

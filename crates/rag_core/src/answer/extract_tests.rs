@@ -68,7 +68,10 @@ fn quoted(texts: &[&str], scores: &[f32], options: &SelectOptions) -> Vec<(usize
     let passages: Vec<Passage<'_>> = texts.iter().map(|text| passage(text)).collect();
     let found = evidence(&passages);
     assert_eq!(found.len(), scores.len(), "{found:?}");
-    select(&passages, &found, scores, options).into_iter().map(|quote| (quote.source, quote.text)).collect()
+    select(&passages, &[], &found, scores, options)
+        .into_iter()
+        .map(|quote| (quote.source, quote.text))
+        .collect()
 }
 
 const OPTIONS: SelectOptions =

@@ -4,12 +4,18 @@
 //! them and what is made of what comes out.
 
 pub mod answerable;
+pub mod block;
 pub mod cite;
 pub mod claim;
+mod code;
 pub mod complexity;
+pub mod confidence;
 pub mod delta;
 pub mod extract;
+pub mod leak;
 pub mod names;
+pub mod neutralise;
+pub mod plain;
 pub mod prompt;
 pub mod snippet;
 mod statement;
