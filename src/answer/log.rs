@@ -129,10 +129,11 @@ fn citations(request: &AnswerRequest<'_>, citations: &[Citation]) -> Result<Vec<
 fn fitting(mut note: Value) -> Result<String> {
     let most = Log::Answers.note_bytes();
     for part in ["", "quotes", "stages", "headings", "answer", "citations"] {
-        if !part.is_empty() && shorten(&mut note, part) {
-            if let Some(shortened) = note["shortened"].as_array_mut() {
-                shortened.push(part.into());
-            }
+        if !part.is_empty()
+            && shorten(&mut note, part)
+            && let Some(shortened) = note["shortened"].as_array_mut()
+        {
+            shortened.push(part.into());
         }
         let text = note.to_string();
         if text.len() <= most {

@@ -323,7 +323,7 @@ fn a_dump_takes_log_readers_along_and_leaves_the_log() {
     psql.args(["--set", "ON_ERROR_STOP=1", "--quiet", "--dbname", "answers_restored", "--file"]).arg(&file);
     cluster.call(&mut psql);
     let mut restored = cluster.connect("postgres", "answers_restored");
-    assert_eq!(restored.column("SELECT role FROM rag.log_reader"), [board.clone()]);
+    assert_eq!(restored.column("SELECT role FROM rag.log_reader"), std::slice::from_ref(&board));
     assert_eq!(restored.count("SELECT count(*) FROM rag.answer_log"), 0);
     let mut of_ann = cluster.connect(&ann, "answers_restored");
     of_ann.value(FERRY);
