@@ -1,3 +1,5 @@
+//! Orders to a model in any spelling, what only looks like them, and how a prompt shows both.
+
 #![allow(clippy::unwrap_used)]
 
 use super::*;

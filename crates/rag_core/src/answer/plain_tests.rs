@@ -1,3 +1,5 @@
+//! What a text looks like that nobody renders as links or tags, and that code comes through.
+
 use super::*;
 use proptest::prelude::*;
 
