@@ -24,6 +24,7 @@ use crate::storage::chunk::ShownChunk;
 use crate::storage::{Id, document};
 use generative::{Checked, Generated};
 use options::Policy;
+use rag_core::answer::confidence::{self, Grounds, Level};
 use rag_core::answer::{neutralise, plain};
 use rag_core::filter::Filter;
 use route::{OnFailure, Route};
@@ -144,6 +145,8 @@ pub(crate) struct Answer {
     /// From 0 to 1: how likely the citations answer the question, or the support of the best one where a chat model wrote the
     /// text; 0 for a refusal; `None` if no model measured it.
     pub(crate) confidence: Option<f64>,
+    /// The same in a word, with what speaks for or against it; `None` for a refusal.
+    pub(crate) level: Option<Level>,
     pub(crate) citations: Vec<Citation>,
     /// What a chat model wrote beyond that, left out or kept as the policy says.
     pub(crate) unsupported: Vec<Unsupported>,
@@ -271,7 +274,8 @@ impl Ready {
             Ok(Generated::Answered(checked)) => {
                 stages.done_as(watch, checked.sources, checked.citations.len(), "chat");
                 stages.detail(self.route.told());
-                return Ok(generated(checked, self.options.policy, self.pending, self.stages));
+                let answer = generated(checked, self.options.policy, self.pending, self.stages);
+                return Ok(levelled(answer, &self.query, &self.hits, self.options.policy));
             }
             Ok(Generated::Refused(refusal)) => {
                 stages.done_as(watch, self.hits.len(), 0, "chat");
@@ -299,14 +303,15 @@ impl Ready {
 
     /// The answer made of sentences of the documents.
     fn extracted(self) -> Result<Answer> {
-        let Self { hits, scored, min_support, pending, options, stages, .. } = self;
+        let Self { query, hits, scored, min_support, pending, options, stages, .. } = self;
         let method = scored.method;
         if !self.is_supported {
             return Ok(unanswered(method, pending, &hits, stages));
         }
         let (text, citations) = extractive::compose(&scored, &hits, options.max_sentences, min_support);
         let confidence = (method != Method::Degraded).then_some(scored.confidence);
-        Ok(Answer { confidence, ..answered(text, method, citations, pending, stages) })
+        let answer = Answer { confidence, ..answered(text, method, citations, pending, stages) };
+        Ok(levelled(answer, &query, &hits, options.policy))
     }
 }
 
@@ -332,6 +337,22 @@ fn generated(checked: Checked, policy: Policy, pending: i64, mut stages: Stages)
     Answer { unsupported: checked.unsupported, ..answer }
 }
 
+/// An answer with how sure it is in a word.
+fn levelled(answer: Answer, query: &str, hits: &[SearchHit], policy: Policy) -> Answer {
+    let citations = &answer.citations;
+    let texts =
+        citations.iter().flat_map(|c| std::iter::once(&c.quote).chain(&c.header_path).chain(&c.title));
+    let first = citations.first().and_then(|c| hits.iter().position(|hit| hit.chunk.id == c.chunk));
+    let level = confidence::level(&Grounds {
+        confidence: answer.confidence,
+        weakest: citations.iter().filter_map(|c| c.support).fold(1.0, f64::min),
+        coverage: confidence::coverage(query, texts.map(String::as_str)),
+        rank: first.map_or(0, |at| at + 1),
+        has_unsupported: policy != Policy::Strict && !answer.unsupported.is_empty(),
+    });
+    Answer { level: Some(level), ..answer }
+}
+
 /// The refusal where nothing supports an answer.
 fn unanswered(method: Method, pending: i64, hits: &[SearchHit], stages: Stages) -> Answer {
     let refusal = if pending > 0 { Refusal::Pending } else { Refusal::BelowThreshold };
@@ -345,6 +366,7 @@ fn answered(text: String, method: Method, citations: Vec<Citation>, pending: i64
         refusal: None,
         method,
         confidence,
+        level: None,
         citations,
         unsupported: Vec::new(),
         pending,
@@ -370,6 +392,7 @@ fn refused(
         refusal: Some(refusal),
         method,
         confidence: (method != Method::Degraded).then_some(0.0),
+        level: None,
         citations: Vec::new(),
         unsupported: Vec::new(),
         pending,

@@ -12,6 +12,7 @@ use crate::search::scope::Scope;
 use crate::storage::uuid;
 use pgrx::JsonB;
 use pgrx::prelude::*;
+use rag_core::answer::confidence::Level;
 use rag_core::answer::plain::defused;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -46,7 +47,18 @@ pub(super) fn asked(question: Option<&str>) -> Result<&str> {
 pub(super) fn answer_and_note(request: &AnswerRequest<'_>, collection: Option<&str>) -> Result<Answer> {
     let since = Instant::now();
     let answer = answer::answer(request)?;
-    answer_log::note(request, &answer, collection, since.elapsed())?;
+    note(request, &answer, collection, since)?;
+    Ok(answer)
+}
+
+/// Leaves notes of an answer for the logs.
+pub(super) fn note(
+    request: &AnswerRequest<'_>,
+    answer: &Answer,
+    collection: Option<&str>,
+    since: Instant,
+) -> Result<()> {
+    answer_log::note(request, answer, collection, since.elapsed())?;
     log::note(&LoggedCall {
         query: request.question,
         collection,
@@ -56,7 +68,7 @@ pub(super) fn answer_and_note(request: &AnswerRequest<'_>, collection: Option<&s
         stages: &answer.stages,
         time: since.elapsed(),
     });
-    Ok(answer)
+    Ok(())
 }
 
 /// `[{"role": "user"|"assistant", "content": text}, …]`, oldest first.
@@ -135,6 +147,7 @@ pub(super) fn object(answer: &Answer) -> Value {
         "reason": answer.refusal.map(|r| r.name()),
         "method": answer.method.name(),
         "confidence": answer.confidence.map(rounded),
+        "confidence_level": answer.level.map(Level::name),
         "citations": citations,
         "unsupported": unsupported,
         "pending": answer.pending,

@@ -1,13 +1,12 @@
 //! `rag_answer_stream`: an answer as rows, each sent as soon as there is something to show.
 
-use super::answer::{object, turns};
+use super::answer::{note, object, turns};
 use super::search::filter_of;
 use super::{call, options_of, required};
 use crate::answer::{AnswerOptions, AnswerPart, AnswerRequest, AnswerStream};
 use crate::error::Result;
 use crate::pg::given_jsonb::GivenJsonb;
 use crate::pg::{ErrorReport, client};
-use crate::search::log::{self, LoggedCall};
 use crate::search::options::checked_query;
 use crate::search::scope::Scope;
 use pgrx::prelude::*;
@@ -20,7 +19,8 @@ struct Rows {
     stream: AnswerStream,
     question: String,
     collection: Option<String>,
-    k: usize,
+    scope: Scope,
+    options: AnswerOptions,
     since: Instant,
 }
 
@@ -50,7 +50,8 @@ fn rag_answer_stream(
             stream,
             question: question.to_owned(),
             collection: collection.map(str::to_owned),
-            k: options.k,
+            scope,
+            options,
             since,
         }))
     })
@@ -62,15 +63,14 @@ impl Rows {
             None => None,
             Some(AnswerPart::Delta(text)) => Some(JsonB(json!({ "delta": text }))),
             Some(AnswerPart::Done(answer)) => {
-                log::note(&LoggedCall {
-                    query: &self.question,
-                    collection: self.collection.as_deref(),
-                    mode: log::ANSWER,
-                    k: self.k,
-                    chunks: answer.citations.iter().map(|citation| citation.chunk).collect(),
-                    stages: &answer.stages,
-                    time: self.since.elapsed(),
-                });
+                let request = AnswerRequest {
+                    question: &self.question,
+                    scope: &self.scope,
+                    filter: None,
+                    history: &[],
+                    options: &self.options,
+                };
+                note(&request, &answer, self.collection.as_deref(), self.since)?;
                 let mut row = object(&answer);
                 row["done"] = true.into();
                 Some(JsonB(row))
