@@ -1,7 +1,7 @@
 //! What of a completion can be shown while it is being written: the answer's words, not the object around them.
 //!
-//! It is not checked yet. Citation markers are left out, for the numbers of the checked answer are others; so are addresses
-//! and HTML. What may become one of these is held back until it is known.
+//! It is not checked yet. Citation markers are left out, for the numbers of the checked answer are others; so are addresses;
+//! tags are spoilt. What may become a marker or a link is held back until it is known.
 
 use super::cite;
 use regex::Regex;
@@ -11,9 +11,8 @@ use std::sync::LazyLock;
 const HELD_BACK: usize = 300;
 
 static LINK: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"!?\[([^\[\]]*)\]\([^()]*\)").ok());
-static TAG: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"<[A-Za-z/!?][^<>]*>").ok());
 static ADDRESS: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?i)\b(?:[a-z][a-z0-9+.-]*://\S*|(?:www\.|data:|javascript:)\S+)").ok());
+    LazyLock::new(|| Regex::new(r"(?i)[a-z0-9+.-]*://\S*|\b(?:www\.|data:|javascript:)\S+").ok());
 
 /// A completion that is being written.
 #[derive(Debug, Default)]
@@ -124,8 +123,7 @@ fn settled(answer: &str) -> usize {
         let at = answer[from..word].rfind(open)? + from;
         (!answer[at..word].contains(close)).then_some(at)
     };
-    let open =
-        [is_open('[', &[']']), is_open('【', &['】']), is_open('<', &['>'])].into_iter().flatten().min();
+    let open = is_open('[', &[']']).into_iter().chain(is_open('【', &['】'])).min();
     let mut end = open.unwrap_or(word).min(word);
     // The blanks before a marker go with it.
     end = answer[..end].trim_end().len();
@@ -133,14 +131,27 @@ fn settled(answer: &str) -> usize {
 }
 
 fn neutral(answer: &str) -> String {
-    let mut text = answer.to_owned();
-    for (pattern, by) in [(&LINK, "$1"), (&TAG, ""), (&ADDRESS, "…")] {
-        if let Some(pattern) = pattern.as_ref() {
-            text = pattern.replace_all(&text, by).into_owned();
+    let replaced = |pattern: &LazyLock<Option<Regex>>, text: &str, by: &str| match pattern.as_ref() {
+        Some(pattern) => pattern.replace_all(text, by).into_owned(),
+        None => text.to_owned(),
+    };
+    // Addresses last: what is taken out may have parted one.
+    let text = replaced(&ADDRESS, &cite::without_markers(&replaced(&LINK, answer, "$1")), "…");
+    let mut following = text.chars().skip(1);
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        let next = following.next();
+        match c {
+            // No tag begins so.
+            '<' if next.is_some_and(|next| next.is_alphabetic() || matches!(next, '/' | '!' | '?')) => {
+                shown.push('‹');
+            }
+            '\n' | '\t' => shown.push(c),
+            c if !c.is_control() => shown.push(c),
+            _ => {}
         }
     }
-    let text = cite::without_markers(&text);
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+    shown
 }
 
 #[cfg(test)]
@@ -176,7 +187,7 @@ mod tests {
             );
             check(
                 "Go to https://evil.example/x now <img src=x> or ![a](http://b.example)",
-                "Go to … now  or a",
+                "Go to … now ‹img src=x> or a",
             );
             check("", "");
         }
@@ -193,10 +204,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_make_no_difference(text in "[a-z \\[\\]()<>0-9.\n]{0,60}", piece in 1usize..9) {
-            let once = shown(&text, 1000);
-            let pieces = shown(&text, piece);
-            prop_assert!(once.starts_with(pieces.trim_end()) || pieces == once, "{once:?} {pieces:?}");
+        fn no_address_and_no_tag_is_shown(text in "(https?://|www\\.|[a-z \\[\\]()<>/0-9.\n`]){0,40}", piece in 1usize..9) {
+            let shown = shown(&text, piece);
+            prop_assert!(!shown.contains("://"), "{shown:?}");
+            let tag = shown.find('<').and_then(|at| shown[at + 1..].chars().next());
+            prop_assert!(tag.is_none_or(|next| !next.is_alphabetic()), "{shown:?}");
         }
     }
 }
