@@ -21,6 +21,9 @@ pub(super) const PAGE: &str = "docs/clients.md";
 /// Where a Postgres of a distribution listens, which the page's configuration of PgBouncer names.
 const USUAL_SOCKET: &str = "/var/run/postgresql";
 
+/// In a section's folder.
+const BACKGROUND_LOG: &str = "background.log";
+
 /// A section's database and folder, and what runs there in the background.
 struct Place {
     database: Database<'static>,
@@ -81,7 +84,7 @@ impl Place {
     fn leave_running(&mut self, program: &str) {
         let shell = shared().installation().command("/bin/sh");
         let log =
-            || File::options().create(true).append(true).open(self.folder.join("background.log")).unwrap();
+            || File::options().create(true).append(true).open(self.folder.join(BACKGROUND_LOG)).unwrap();
         let mut command = self.in_folder(shell);
         command.args(["-c", &format!("exec {program}")]).stdout(log()).stderr(log());
         let child = command.spawn().unwrap();
@@ -112,6 +115,10 @@ impl Drop for Place {
         for child in &mut self.background {
             let _ = child.kill();
             let _ = child.wait();
+        }
+        if std::thread::panicking() {
+            let said = std::fs::read_to_string(self.folder.join(BACKGROUND_LOG)).unwrap_or_default();
+            eprintln!("--- what ran in the background said ---\n{said}");
         }
     }
 }
