@@ -179,6 +179,11 @@ fn examples_of_node_postgres_and_drizzle_run() {
 }
 
 #[test]
+fn examples_of_streaming_run() {
+    follow("Streaming", "streaming");
+}
+
+#[test]
 fn examples_of_pgbouncer_run() {
     follow("PgBouncer", "pgbouncer");
 }
