@@ -4,6 +4,9 @@
 #   bench.sh quality [PART…] [SET…] [--plots]
 #                                nDCG@10, recall@25, MRR and times; fails below the targets. PART: ways direct stages rerank;
 #                                SET: a folder of RAG_EVAL_DATA. --plots draws ways and rerank into docs/plots
+#   bench.sh answers [SET…] [fit] [list]
+#                                right answers and refusals on clapnq, xquad-en and manual; fails where a quote or number is not
+#                                true. fit: weights of the reranker's scores; list: what is wrong. RAG_BENCH_QUESTIONS=200 of XQuAD
 #   bench.sh filters             counts, neighbours and times of filtered searches; fails where one is wrong
 #   bench.sh chunking            the methods of chunking beside each other
 #   bench.sh parse [-v] [NAME…]  F1 of words, headings and cells per format; fails below the goals

@@ -4,6 +4,7 @@
 //! | bench | asks |
 //! |---|---|
 //! | `quality` | does it find what people judged relevant, and what does each stage add? Fails where a figure is below its target |
+//! | `answers` | are answers right, and questions without one refused? Fails where a quote or a number is not true |
 //! | `filters` | does a filtered search return k rows, the nearest ones? Fails where it does not |
 //! | `chunking` | which method of chunking shows answers soonest? Prints |
 //! | `cost` | what does it cost beside the bare parts it is made of? Prints, asserts no time |
