@@ -50,11 +50,14 @@ pub(super) fn quotes(question: &str, sentence: &str, cited: &[Cited<'_>]) -> Res
     let statements = statements_for(question, sentence, &passages);
     let sentence = cite::without_markers(sentence);
     let texts: Vec<&str> = statements.iter().map(|s| s.text.as_str()).collect();
-    let contexts: Vec<String> =
-        statements.iter().map(|s| extractive::context_of(cited[s.source].hit)).collect();
+    // A heading may give orders, too.
+    let of_place: Vec<String> =
+        cited.iter().map(|c| without_misleading(&extractive::context_of(c.hit))).collect();
+    let contexts: Vec<&String> = statements.iter().map(|s| &of_place[s.source]).collect();
     let whole: Vec<String> = cited
         .iter()
-        .map(|c| format!("{}\n{}", extractive::context_of(c.hit), without_misleading(c.passage.text)))
+        .zip(&of_place)
+        .map(|(c, context)| format!("{context}\n{}", without_misleading(c.passage.text)))
         .collect();
     let whole: Vec<&str> = whole.iter().map(String::as_str).collect();
     let found = facts(question, &sentence, &texts, &whole);
@@ -69,7 +72,7 @@ pub(super) fn quotes(question: &str, sentence: &str, cited: &[Cited<'_>]) -> Res
         };
         let scores = logits(None, &sentence, joined.clone())?;
         for (index, logit) in scores.iter().enumerate() {
-            support[index] = by_words(&contexts[index], texts[index], *logit);
+            support[index] = by_words(contexts[index], texts[index], *logit);
         }
         // The nearest of each place, taken together.
         let nearest: Vec<usize> = (0..cited.len())
