@@ -200,7 +200,7 @@ fn xquad_questions(corpus: &Corpus) -> Vec<Question> {
     let all = corpus.judged_queries().count();
     let wanted =
         std::env::var("RAG_BENCH_QUESTIONS").map_or(DEFAULT_QUESTIONS, |count| count.parse().unwrap());
-    let step = if wanted == 0 { 1 } else { (all / wanted).max(1) };
+    let step = all.checked_div(wanted).unwrap_or(1).max(1);
     let mut questions = Vec::new();
     for query in corpus.judged_queries().step_by(step) {
         let documents: HashSet<String> = query.relevant.iter().map(|id| format!("{SCHEME}{id}")).collect();

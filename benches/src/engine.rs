@@ -90,7 +90,13 @@ impl Client {
     }
 
     fn ask(&mut self, lane: Lane, call: Call) -> Reply {
-        let request = Request { lane, principals: vec!["role:bench".into()], deadline_ms: None, call };
+        let request = Request {
+            lane,
+            principals: vec!["role:bench".into()],
+            deadline_ms: None,
+            local_only: false,
+            call,
+        };
         write_frame(&mut self.stream, &request).unwrap();
         read_frame(&mut self.stream).unwrap()
     }

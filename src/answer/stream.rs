@@ -103,8 +103,8 @@ impl AnswerStream {
 }
 
 impl Writing {
-    fn next(self: Box<Self>) -> Result<(State, Option<AnswerPart>)> {
-        let Self { mut ready, sources, stream, mut deltas, watch, deadline, is_local_only } = *self;
+    fn next(self) -> Result<(State, Option<AnswerPart>)> {
+        let Self { mut ready, sources, stream, mut deltas, watch, deadline, is_local_only } = self;
         let completion = match stream.next() {
             Ok(ChatPart::Delta(delta, stream)) => {
                 let shown = deltas.push(&delta);

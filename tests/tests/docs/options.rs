@@ -7,7 +7,7 @@ use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A call of each function that takes options, as far as it needs other arguments.
-const CALLS: [(&str, &str); 21] = [
+const CALLS: [(&str, &str); 22] = [
     ("rag_search", "'x'"),
     ("rag_explain", "'x'"),
     ("rag_evaluate", "NULL, 'query', 'judgement'"),

@@ -112,12 +112,12 @@ pub(super) fn statements(passage: &Passage<'_>, terms: &Terms) -> Vec<Statement>
     found.into_iter().filter_map(in_words).collect()
 }
 
+/// A list, and the sentence that leads to it.
+type List = (Range<usize>, Range<usize>);
+
 /// Sentences that end with a colon, each with the list or code behind it: as one range where that is short, else the
 /// range of the list's items and that of the sentence.
-fn lead_ins(
-    text: &str,
-    kinds: &[(usize, LineKind)],
-) -> (Vec<Range<usize>>, Vec<(Range<usize>, Range<usize>)>) {
+fn lead_ins(text: &str, kinds: &[(usize, LineKind)]) -> (Vec<Range<usize>>, Vec<List>) {
     let (mut blocks, mut lists) = (Vec::new(), Vec::new());
     let end_of = |index: usize| kinds.get(index).map_or(text.len(), |(start, _)| *start);
     let mut sentences = sentences(text).into_iter().peekable();
