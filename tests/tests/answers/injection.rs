@@ -29,7 +29,7 @@ fn text<'a>(attack: &'a Value, key: &str) -> &'a str {
     attack[key].as_str().unwrap_or_default()
 }
 
-/// Letters and digits as a lenient reader takes them: nothing that is not seen, and look-alikes as one.
+/// Letters and digits as a lenient reader takes them: nothing that is not seen, and letters that look alike as one.
 fn read(text: &str) -> String {
     let like = |c: char| match c {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap(),
