@@ -6,7 +6,7 @@ use super::{Backend, Conditions, Input, Limits};
 use crate::endpoint::{self, EMBEDDINGS, Purpose, Target};
 use crate::failure::{Explain, failure};
 use crate::model::ModelFolder;
-use crate::model::folder::Endpoint;
+use crate::model::endpoint::Endpoint;
 use rag_wire::{Failure, FailureCode};
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use super::{Conditions, Input, Limits, refuse_too_long};
 use crate::endpoint::{self, EndpointResponse, Purpose, Spacing, Target, Terms};
 use crate::failure::failure;
 use crate::model::ModelFolder;
-use crate::model::folder::Endpoint;
+use crate::model::endpoint::Endpoint;
 use rag_wire::{Failure, FailureCode, read_api_key};
 use serde_json::Value;
 use std::path::Path;

@@ -7,7 +7,7 @@ use super::remote::{Protocol, Remote};
 use super::{Backend, Conditions, Input, Limits};
 use crate::endpoint::{self, Purpose, RERANK, Target};
 use crate::model::ModelFolder;
-use crate::model::folder::{Api, Endpoint, ScoreScale};
+use crate::model::endpoint::{Api, Endpoint, ScoreScale};
 use rag_wire::Failure;
 use serde::Deserialize;
 use serde_json::{Value, json};

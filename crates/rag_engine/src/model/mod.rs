@@ -1,5 +1,6 @@
 //! Models on disk and in memory: what a folder says, its tokenizer, its ONNX sessions, and who loads them when.
 
+pub mod endpoint;
 pub mod folder;
 pub mod pair;
 pub mod pooling;
