@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::super::endpoint::ScoreScale;
 use super::*;
 use std::fs;
 
