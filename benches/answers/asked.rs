@@ -4,6 +4,9 @@ use crate::sets::{Asked, Gold, Question};
 use rag_benches::{Times, timed};
 use serde_json::Value;
 
+/// The default reranker's `answer_threshold`.
+const THRESHOLD: f64 = 0.5;
+
 /// Fewest characters of a quote that counts as a part of a gold sentence.
 const MIN_QUOTE_CHARS: usize = 20;
 
@@ -34,6 +37,9 @@ pub(crate) struct Reply {
 /// Asks all questions of a set, and how long each took. Whatever is found is answered: what would have been refused is told
 /// from the confidence afterwards, so that a curve can be drawn.
 pub(crate) fn ask(asked: &mut Asked<'_>, options: &str) -> (Vec<Reply>, Times) {
+    let mut options: Value = serde_json::from_str(options).unwrap();
+    options["min_support"] = 0.into();
+    let options = options.to_string();
     let Asked { name, questions, session, .. } = asked;
     eprintln!("{name}: {} questions", questions.len());
     let mut times = Times::default();
@@ -80,13 +86,14 @@ fn reply(question: &Question, answer: &Value, mut stored: impl FnMut(&Value) -> 
     let quoted: Vec<String> = quotes.iter().flat_map(|quote| words_with_digits(quote)).collect();
     let first = citations.first().and_then(|citation| citation["uri"].as_str()).unwrap_or_default();
     let support = answer["diagnostics"].as_array().unwrap().iter().find(|stage| stage["stage"] == "support");
+    let confidence = answer["confidence"].as_f64().unwrap_or(0.0);
     let score = |name: &str| support.and_then(|stage| stage["details"]["scores"][name].as_f64());
     Reply {
         is_first_half: question.is_first_half,
         is_answerable: question.is_answerable(),
         kind: question.kind.clone(),
-        found: answer["found"] == true,
-        confidence: answer["confidence"].as_f64().unwrap_or(0.0),
+        found: answer["found"] == true && confidence >= THRESHOLD,
+        confidence,
         cites_right_document: question.documents.contains(first),
         is_right: is_right(&question.gold, &text, &quotes),
         quotes: quotes.len(),
