@@ -75,7 +75,7 @@ pub(crate) struct Citation {
     pub(crate) document: Id,
     pub(crate) chunk: Id,
     pub(crate) title: Option<String>,
-    /// None where the document's is of a scheme that may not be shown: see [`plain::link_target`].
+    /// None where a program might run the document's: see [`plain::link_target`].
     pub(crate) uri: Option<String>,
     pub(crate) header_path: Vec<String>,
     pub(crate) page_from: Option<i32>,

@@ -82,20 +82,39 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// The uri of a document where it can be shown as where it is to be found: an http(s) or file address, or the name or path of
-/// a file, which has no scheme. Others (`javascript:`, `data:`, whatever a program would be started for) are none.
+/// Schemes that have a browser run something, whatever comes behind them.
+const RUN: [&str; 11] = [
+    "about",
+    "blob",
+    "data",
+    "filesystem",
+    "intent",
+    "jar",
+    "javascript",
+    "livescript",
+    "shell",
+    "vbscript",
+    "view-source",
+];
+
+/// Schemes without `//` behind them that only name something.
+const NAMES: [&str; 6] = ["doi", "file", "http", "https", "isbn", "urn"];
+
+/// The uri of a document where it can be shown as where it is to be found: the name or path of a file, which has no scheme, or
+/// an address such as `https://…` or `s3://…`. None where a browser or another program might run it: `javascript:`, `data:`,
+/// `ms-word:`.
 pub fn link_target(uri: &str) -> Option<&str> {
     // Browsers take white space and control characters for nothing there.
     if uri.chars().any(|c| is_invisible(c) || matches!(c, '\n' | '\t')) || uri.contains(['<', '>', '"']) {
         return None;
     }
-    let scheme = uri.trim_start().split_once(':').map_or("", |(scheme, _)| scheme);
+    let Some((scheme, rest)) = uri.trim_start().split_once(':') else { return Some(uri) };
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    let is_any = |known: &[&str]| known.iter().any(|known| scheme.eq_ignore_ascii_case(known));
     // The letter of a drive is no scheme.
-    let is_shown = !is_scheme
-        || scheme.len() == 1
-        || ["http", "https", "file"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    let is_shown =
+        !is_scheme || scheme.len() == 1 || is_any(&NAMES) || (rest.starts_with("//") && !is_any(&RUN));
     is_shown.then_some(uri)
 }
 
