@@ -9,7 +9,7 @@ use crate::search::diagnostics::{Stages, is_engine_trouble};
 use crate::search::rerank::{logits, sigmoid};
 use rag_core::answer::Passage;
 use rag_core::answer::answerable::{self, Signals};
-use rag_core::answer::extract::{self, Evidence, SelectOptions};
+use rag_core::answer::extract::{self, Evidence, Prior, SelectOptions};
 use rag_core::answer::neutralise;
 use std::ops::Range;
 
@@ -22,6 +22,8 @@ const ENOUGH: f32 = 5.0;
 /// Statements of the hits, with how well each answers the question.
 pub(super) struct Scored {
     statements: Vec<Evidence>,
+    /// Of each hit what nothing may be made of: orders to a model, hidden text.
+    misleading: Vec<Vec<Range<usize>>>,
     /// What they are chosen by: logits with what else speaks for a statement, or shares of words.
     scores: Vec<f32>,
     /// From 0 to 1, as the cross-encoder measured it or as words are shared.
@@ -47,38 +49,34 @@ pub(super) fn score(
     stages: &mut Stages,
 ) -> Result<Scored> {
     let passages: Vec<Passage<'_>> = hits.iter().map(passage_of).collect();
-    let mut statements = extract::candidates(question, &passages, options.sentence_limit);
-    let misleading = misleading(&passages);
-    statements.retain(|s| !neutralise::touches(&misleading[s.source], &s.bytes));
+    let misleading: Vec<_> = passages.iter().map(|passage| neutralise::misleading(passage.text)).collect();
+    let statements = extract::candidates(question, &passages, &misleading, options.sentence_limit);
     let watch = stages.start("support");
     let offered = statements.len();
-    match measured(question, hits, statements.clone()) {
+    let scored = match measured(question, hits, statements.clone()) {
         Ok(scored) => {
             stages.done_as(watch, offered, scored.statements.len(), "cross-encoder");
-            Ok(scored)
+            scored
         }
         Err(error) if is_engine_trouble(&error) => {
             stages.fell_back(watch, "shared words", &error);
-            Ok(shared(question, hits, statements))
+            shared(question, hits, statements)
         }
-        Err(error) => Err(error),
-    }
-}
-
-/// Of each passage what nothing may be made of: orders to a model, hidden text.
-fn misleading(passages: &[Passage<'_>]) -> Vec<Vec<Range<usize>>> {
-    passages.iter().map(|passage| neutralise::misleading(passage.text)).collect()
+        Err(error) => return Err(error),
+    };
+    Ok(Scored { misleading, ..scored })
 }
 
 /// By the cross-encoder, and by the weights that go with it.
 fn measured(question: &str, hits: &[SearchHit], mut statements: Vec<Evidence>) -> Result<Scored> {
+    let prior = Prior::of(question);
     let mut measured: Vec<f64> = Vec::new();
     let mut scores: Vec<f32> = Vec::new();
     for round in [FIRST_ROUND, usize::MAX] {
         let next = &statements[measured.len()..statements.len().min(round)];
         let texts = next.iter().map(|s| join(&context_of(&hits[s.source]), &s.told())).collect();
         let more = logits(None, question, texts)?;
-        scores.extend(next.iter().zip(&more).map(|(s, logit)| *logit as f32 + extract::prior(question, s)));
+        scores.extend(next.iter().zip(&more).map(|(s, logit)| *logit as f32 + prior.for_statement(s)));
         measured.extend(more);
         if scores.iter().any(|score| *score >= ENOUGH) {
             break;
@@ -102,7 +100,8 @@ fn measured(question: &str, hits: &[SearchHit], mut statements: Vec<Evidence>) -
         }
     }
     let support = measured.into_iter().map(sigmoid).collect();
-    Ok(Scored { statements, scores, support, method: Method::Extractive, confidence, signals })
+    let method = Method::Extractive;
+    Ok(Scored { statements, misleading: Vec::new(), scores, support, method, confidence, signals })
 }
 
 /// By the words that they share with the question, which is no measure of support.
@@ -111,7 +110,8 @@ fn shared(question: &str, hits: &[SearchHit], statements: Vec<Evidence>) -> Scor
     let scores: Vec<f32> = statements.iter().map(share).collect();
     let support: Vec<f64> = scores.iter().map(|score| f64::from(*score)).collect();
     let confidence = support.iter().copied().fold(0.0, f64::max);
-    Scored { statements, scores, support, method: Method::Degraded, confidence, signals: None }
+    let method = Method::Degraded;
+    Scored { statements, misleading: Vec::new(), scores, support, method, confidence, signals: None }
 }
 
 /// The answer's text and its citations: at most so many statements.
@@ -126,10 +126,10 @@ pub(super) fn compose(
     let options = if is_measured {
         SelectOptions::of_logits(max_sentences)
     } else {
-        SelectOptions::of_shares(max_sentences, min_support as f32, scored.confidence as f32)
+        let best = scored.scores.iter().copied().fold(0.0, f32::max);
+        SelectOptions::of_shares(max_sentences, min_support as f32, best)
     };
-    let quotes =
-        extract::select(&passages, &misleading(&passages), &scored.statements, &scored.scores, &options);
+    let quotes = extract::select(&passages, &scored.misleading, &scored.statements, &scored.scores, &options);
     let citations: Vec<Citation> = quotes
         .iter()
         .enumerate()

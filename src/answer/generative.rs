@@ -4,7 +4,6 @@ use super::options::Policy;
 use super::route::Route;
 use super::support::{self, Cited, Quote};
 use super::{AnswerRequest, Citation, Refusal, Unsupported, extractive};
-use crate::config;
 use crate::engine;
 use crate::error::{Error, Result};
 use crate::pg::principal;
@@ -50,8 +49,9 @@ pub(super) struct Checked {
 }
 
 /// A section around a hit, as the model reads it.
-pub(super) struct ContextSection<'a> {
-    hit: &'a SearchHit,
+pub(super) struct ContextSection {
+    /// Which of the hits.
+    hit: usize,
     /// The hit's headings, and the header row of a table that the text begins within.
     headings: Vec<String>,
     text: String,
@@ -60,36 +60,36 @@ pub(super) struct ContextSection<'a> {
 }
 
 /// What the model is asked, and the passages that it may cite.
-pub(super) struct Asked<'a> {
+pub(super) struct Asked {
     pub(super) chat: Chat,
-    pub(super) sources: Vec<ContextSection<'a>>,
+    pub(super) sources: Vec<ContextSection>,
 }
 
-/// Asks the model, and checks what it says, all before one deadline. `question` is what was searched for.
-pub(super) fn answer(
-    request: &AnswerRequest<'_>,
-    route: &mut Route,
-    question: &str,
-    hits: &[SearchHit],
-    min_support: f64,
-) -> Result<Generated> {
-    let deadline = Instant::now() + config::llm_deadline();
-    let Asked { chat, sources } = asked(request, route, hits)?;
-    let left = deadline.saturating_duration_since(Instant::now());
+/// What a completion is checked by.
+pub(super) struct Terms<'a> {
+    pub(super) policy: Policy,
+    pub(super) min_support: f64,
+    /// What was searched for.
+    pub(super) question: &'a str,
+    /// What was found: the sources are sections of these.
+    pub(super) hits: &'a [SearchHit],
+    pub(super) deadline: Instant,
+}
+
+/// Asks the model, and checks what it says, all before the deadline.
+pub(super) fn answer(request: &AnswerRequest<'_>, route: &mut Route, terms: &Terms<'_>) -> Result<Generated> {
+    let Asked { chat, sources } = asked(request, route, terms.hits)?;
+    let left = terms.deadline.saturating_duration_since(Instant::now());
     let completion = engine::chat(chat, left, &principal::current_principals()?)?;
     route.answered_by(&completion);
-    read((request.options.policy, min_support), question, &sources, &completion, deadline)
+    read(terms, &sources, &completion)
 }
 
 /// The prompt for a question. What was neutralised in it is noted in the route.
-pub(super) fn asked<'a>(
-    request: &AnswerRequest<'_>,
-    route: &mut Route,
-    hits: &'a [SearchHit],
-) -> Result<Asked<'a>> {
+pub(super) fn asked(request: &AnswerRequest<'_>, route: &mut Route, hits: &[SearchHit]) -> Result<Asked> {
     let limit = request.options.prompt_limit();
     let sources = sources(hits, limit)?;
-    let passages: Vec<Passage<'_>> = sources.iter().map(ContextSection::passage).collect();
+    let passages: Vec<Passage<'_>> = sources.iter().map(|source| source.passage(hits)).collect();
     let history: Vec<(String, String)> = request
         .history
         .iter()
@@ -107,12 +107,10 @@ pub(super) fn asked<'a>(
 }
 
 /// Reads and checks what the model wrote.
-fn read(
-    (policy, min_support): (Policy, f64),
-    question: &str,
-    sources: &[ContextSection<'_>],
+pub(super) fn read(
+    terms: &Terms<'_>,
+    sources: &[ContextSection],
     completion: &Completion,
-    deadline: Instant,
 ) -> Result<Generated> {
     let parsed = cite::parse_completion(&completion.text, sources.len());
     if !parsed.found {
@@ -121,56 +119,17 @@ fn read(
     if leak::repeats(&parsed.answer, prompt::INSTRUCTIONS) {
         return Ok(Generated::RepeatsPrompt);
     }
-    check((policy, min_support), question, sources, &parsed.answer, deadline)
-}
-
-/// The passages of a prompt, apart from the hits that they stand around: for an answer that is read later.
-pub(super) struct KeptSources(Vec<KeptSection>);
-
-struct KeptSection {
-    hit: usize,
-    headings: Vec<String>,
-    text: String,
-    char_from: i32,
-}
-
-impl KeptSources {
-    pub(super) fn of(sources: Vec<ContextSection<'_>>, hits: &[SearchHit]) -> Self {
-        let kept = |source: ContextSection<'_>| {
-            let hit = hits.iter().position(|hit| std::ptr::eq(hit, source.hit)).unwrap_or_default();
-            KeptSection { hit, headings: source.headings, text: source.text, char_from: source.char_from }
-        };
-        Self(sources.into_iter().map(kept).collect())
-    }
-
-    /// Reads and checks what the model wrote; the hits are those of before.
-    pub(super) fn read(
-        self,
-        (policy, min_support): (Policy, f64),
-        question: &str,
-        hits: &[SearchHit],
-        completion: &Completion,
-        deadline: Instant,
-    ) -> Result<Generated> {
-        let section = |kept: KeptSection| ContextSection {
-            hit: &hits[kept.hit],
-            headings: kept.headings,
-            text: kept.text,
-            char_from: kept.char_from,
-        };
-        let sources: Vec<ContextSection<'_>> = self.0.into_iter().map(section).collect();
-        read((policy, min_support), question, &sources, completion, deadline)
-    }
+    check(terms, sources, &parsed.answer)
 }
 
 /// Sections of the hits, each once, in the order of the hits: at most so many.
-fn sources(hits: &[SearchHit], limit: usize) -> Result<Vec<ContextSection<'_>>> {
-    let mut sources: Vec<ContextSection<'_>> = Vec::new();
-    for hit in hits {
+fn sources(hits: &[SearchHit], limit: usize) -> Result<Vec<ContextSection>> {
+    let mut sources: Vec<ContextSection> = Vec::new();
+    for (at, hit) in hits.iter().enumerate() {
         if sources.len() == limit {
             break;
         }
-        if sources.iter().any(|s| s.hit.chunk.section == hit.chunk.section && s.covers(hit)) {
+        if sources.iter().any(|s| hits[s.hit].chunk.section == hit.chunk.section && s.covers(hit)) {
             continue;
         }
         let (text, char_from) = chunk::section_text(&hit.chunk, PASSAGE_CHARS)?
@@ -178,18 +137,19 @@ fn sources(hits: &[SearchHit], limit: usize) -> Result<Vec<ContextSection<'_>>> 
         let header = hit.chunk.table_header.as_deref().filter(|header| !text.contains(*header));
         let columns = header.and_then(|header| header.lines().next()).map(str::to_owned);
         let headings = hit.chunk.header_path.iter().cloned().chain(columns).collect();
-        sources.push(ContextSection { hit, headings, text, char_from });
+        sources.push(ContextSection { hit: at, headings, text, char_from });
     }
     Ok(sources)
 }
 
-impl ContextSection<'_> {
-    fn passage(&self) -> Passage<'_> {
-        Passage { text: &self.text, header_path: &self.headings, ..extractive::passage_of(self.hit) }
+impl ContextSection {
+    fn passage<'a>(&'a self, hits: &'a [SearchHit]) -> Passage<'a> {
+        let hit = &hits[self.hit];
+        Passage { text: &self.text, header_path: &self.headings, ..extractive::passage_of(hit) }
     }
 
-    fn cited(&self, source: usize) -> Cited<'_> {
-        Cited { source, hit: self.hit, passage: self.passage() }
+    fn cited<'a>(&'a self, source: usize, hits: &'a [SearchHit]) -> Cited<'a> {
+        Cited { source, hit: &hits[self.hit], passage: self.passage(hits) }
     }
 
     fn covers(&self, hit: &SearchHit) -> bool {
@@ -199,13 +159,8 @@ impl ContextSection<'_> {
 }
 
 /// Finds what supports each sentence, does with the others as the policy says, and numbers the places anew.
-fn check(
-    (policy, min_support): (Policy, f64),
-    question: &str,
-    sources: &[ContextSection<'_>],
-    answer: &str,
-    deadline: Instant,
-) -> Result<Generated> {
+fn check(terms: &Terms<'_>, sources: &[ContextSection], answer: &str) -> Result<Generated> {
+    let Terms { policy, min_support, question, hits, deadline } = *terms;
     let mut checked = Checked {
         text: String::new(),
         citations: Vec::new(),
@@ -217,7 +172,7 @@ fn check(
     for (range, numbers) in cite::marked_sentences(answer) {
         let sentence = &answer[range];
         let cited: Vec<Cited<'_>> =
-            numbers.iter().map(|number| sources[number - 1].cited(number - 1)).collect();
+            numbers.iter().map(|number| sources[number - 1].cited(number - 1, hits)).collect();
         let quotes = match &checked.trouble {
             Some(_) => support::unmeasured_quotes(question, sentence, &cited),
             None if Instant::now() >= deadline => return Err(late()),
@@ -241,7 +196,8 @@ fn check(
         }
         let mut behind = String::new();
         for quote in quotes.iter().filter(|quote| policy == Policy::Free || supports(quote)) {
-            let marker = format!("[{}]", number_of(&mut checked.citations, &sources[quote.source], quote));
+            let number = number_of(&mut checked.citations, &sources[quote.source], hits, quote);
+            let marker = format!("[{number}]");
             if !behind.contains(&marker) {
                 behind.push_str(&marker);
             }
@@ -266,12 +222,17 @@ fn late() -> Error {
 }
 
 /// The number of a quote among the citations, to which it is added unless it is there.
-fn number_of(citations: &mut Vec<Citation>, source: &ContextSection<'_>, quote: &Quote) -> usize {
+fn number_of(
+    citations: &mut Vec<Citation>,
+    source: &ContextSection,
+    hits: &[SearchHit],
+    quote: &Quote,
+) -> usize {
     let bytes = quote.statement.bytes.clone();
     let before = source.text[..bytes.start].chars().count() as i32;
     let found = Citation::new(
         citations.len() + 1,
-        &source.hit.chunk,
+        &hits[source.hit].chunk,
         &source.text[bytes],
         source.char_from + before,
         quote.support,

@@ -29,6 +29,7 @@ use rag_core::answer::{neutralise, plain};
 use rag_core::filter::Filter;
 use route::{OnFailure, Route};
 use serde_json::json;
+use std::time::Instant;
 
 /// One turn of the conversation before the question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,8 +189,9 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
         Found::Ended(answer) => Ok(*answer),
         Found::Ready(mut ready) if ready.may_generate => {
             let watch = ready.stages.start("generate");
-            let Ready { route, query, hits, min_support, .. } = ready.as_mut();
-            let outcome = generative::answer(request, route, query, hits, *min_support);
+            let deadline = Instant::now() + config::llm_deadline();
+            let (terms, route) = ready.terms(deadline);
+            let outcome = generative::answer(request, route, &terms);
             ready.generated(watch, outcome)
         }
         Found::Ready(ready) => ready.extracted(),
@@ -267,6 +269,13 @@ fn find(request: &AnswerRequest<'_>) -> Result<Found> {
 }
 
 impl Ready {
+    /// What a completion is checked by, and the way that it is asked for.
+    fn terms(&mut self, deadline: Instant) -> (generative::Terms<'_>, &mut Route) {
+        let Self { query, hits, min_support, options, route, .. } = self;
+        let (policy, min_support) = (options.policy, *min_support);
+        (generative::Terms { policy, min_support, question: query, hits, deadline }, route)
+    }
+
     /// The answer where a chat model was asked: its own, or what takes the place of it.
     fn generated(mut self, watch: Watch, outcome: Result<Generated>) -> Result<Answer> {
         let stages = &mut self.stages;

@@ -3,7 +3,7 @@
 //! What the search found is kept between two calls, and nothing of the caller's transaction is: the end of a query may come
 //! at any time. Deltas are not checked; the answer at the end is the one that `rag_answer` gives.
 
-use super::generative::{self, Asked, Generated, KeptSources};
+use super::generative::{self, Asked, ContextSection};
 use super::{Answer, AnswerRequest, Found, Ready, find};
 use crate::config;
 use crate::engine::{ChatPart, ChatStream, LocalOnly};
@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::pg::principal;
 use crate::search::diagnostics::Watch;
 use rag_core::answer::delta::Deltas;
+use rag_core::answer::{leak, prompt};
 use rag_core::sentence::sentences;
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -36,7 +37,7 @@ enum State {
 /// A chat model writes.
 struct Writing {
     ready: Box<Ready>,
-    sources: KeptSources,
+    sources: Vec<ContextSection>,
     stream: ChatStream,
     deltas: Deltas,
     watch: Watch,
@@ -56,7 +57,7 @@ impl AnswerStream {
                 let asking = generative::asked(request, route, hits).and_then(|Asked { chat, sources }| {
                     let left = deadline.saturating_duration_since(Instant::now());
                     let stream = ChatStream::open(chat, left, &principal::current_principals()?)?;
-                    Ok((KeptSources::of(sources, hits), stream))
+                    Ok((sources, stream))
                 });
                 match asking {
                     Ok((sources, stream)) => State::Writing(Box::new(Writing {
@@ -108,7 +109,9 @@ impl Writing {
         let completion = match stream.next() {
             Ok(ChatPart::Delta(delta, stream)) => {
                 let shown = deltas.push(&delta);
-                let part = (!shown.is_empty()).then_some(AnswerPart::Delta(shown));
+                // The checked answer will not repeat what the model was told, either.
+                let is_shown = !shown.is_empty() && !leak::repeats(deltas.shown(), prompt::INSTRUCTIONS);
+                let part = is_shown.then_some(AnswerPart::Delta(shown));
                 let writing = Self { ready, sources, stream, deltas, watch, deadline, is_local_only };
                 return Ok((State::Writing(Box::new(writing)), part));
             }
@@ -116,13 +119,12 @@ impl Writing {
             Err(error) => return Ok(ended(ready.generated(watch, Err(error))?, &deltas)),
         };
         let _local_only = is_local_only.then(LocalOnly::enter);
-        ready.route.answered_by(&completion);
-        let terms = (ready.options.policy, ready.min_support);
-        let outcome: Result<Generated> =
-            sources.read(terms, &ready.query, &ready.hits, &completion, deadline);
+        let (terms, route) = ready.terms(deadline);
+        route.answered_by(&completion);
+        let outcome = generative::read(&terms, &sources, &completion);
         let answer = ready.generated(watch, outcome)?;
         let rest = deltas.finish();
-        if rest.is_empty() {
+        if rest.is_empty() || leak::repeats(deltas.shown(), prompt::INSTRUCTIONS) {
             return Ok(ended(answer, &deltas));
         }
         Ok((State::Known(VecDeque::new(), Box::new(answer)), Some(AnswerPart::Delta(rest))))
@@ -131,7 +133,7 @@ impl Writing {
 
 /// The end: in sentences, where nothing was shown before.
 fn ended(answer: Answer, deltas: &Deltas) -> (State, Option<AnswerPart>) {
-    match deltas.has_shown() {
+    match !deltas.shown().is_empty() {
         true => (State::Ended, Some(AnswerPart::Done(Box::new(answer)))),
         false => (known(answer), None),
     }

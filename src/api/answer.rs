@@ -14,12 +14,57 @@ use pgrx::JsonB;
 use pgrx::prelude::*;
 use rag_core::answer::confidence::Level;
 use rag_core::answer::plain::defused;
+use rag_core::filter::Filter;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Instant;
 
 /// Most turns of a history.
 const MAX_TURNS: usize = 100;
+
+/// A call of a function that answers, with its arguments read.
+pub(super) struct Call {
+    question: String,
+    collection: Option<String>,
+    filter: Option<Filter>,
+    history: Vec<Turn>,
+    options: AnswerOptions,
+    scope: Scope,
+}
+
+impl Call {
+    pub(super) fn read(
+        question: Option<&str>,
+        collection: Option<&str>,
+        filter: Option<GivenJsonb>,
+        history: Option<GivenJsonb>,
+        options: Option<GivenJsonb>,
+    ) -> Result<Self> {
+        Ok(Self {
+            question: asked(question)?.to_owned(),
+            collection: collection.map(str::to_owned),
+            filter: filter_of(filter)?,
+            history: history.map(|history| turns(&history.0)).transpose()?.unwrap_or_default(),
+            options: AnswerOptions::read(&options_of(options)?)?,
+            scope: Scope::to_read(collection)?,
+        })
+    }
+
+    pub(super) fn request(&self) -> AnswerRequest<'_> {
+        AnswerRequest {
+            question: &self.question,
+            scope: &self.scope,
+            filter: self.filter.as_ref(),
+            history: &self.history,
+            options: &self.options,
+        }
+    }
+
+    /// Leaves notes of its answer for the logs.
+    pub(super) fn note(&self, answer: &Answer, since: Instant) -> Result<()> {
+        note(&self.request(), answer, self.collection.as_deref(), since)
+    }
+}
 
 fn ask(
     question: Option<&str>,
@@ -28,14 +73,8 @@ fn ask(
     history: Option<GivenJsonb>,
     options: Option<GivenJsonb>,
 ) -> Result<Answer> {
-    let question = asked(question)?;
-    let filter = filter_of(filter)?;
-    let history = history.map(|history| turns(&history.0)).transpose()?.unwrap_or_default();
-    let options = AnswerOptions::read(&options_of(options)?)?;
-    let scope = Scope::to_read(collection)?;
-    let filter = filter.as_ref();
-    let request = AnswerRequest { question, scope: &scope, filter, history: &history, options: &options };
-    answer_and_note(&request, collection)
+    let call = Call::read(question, collection, filter, history, options)?;
+    answer_and_note(&call.request(), collection)
 }
 
 /// A question, checked.
@@ -52,7 +91,7 @@ pub(super) fn answer_and_note(request: &AnswerRequest<'_>, collection: Option<&s
 }
 
 /// Leaves notes of an answer for the logs.
-pub(super) fn note(
+fn note(
     request: &AnswerRequest<'_>,
     answer: &Answer,
     collection: Option<&str>,
@@ -72,7 +111,7 @@ pub(super) fn note(
 }
 
 /// `[{"role": "user"|"assistant", "content": text}, …]`, oldest first.
-pub(super) fn turns(history: &Value) -> Result<Vec<Turn>> {
+fn turns(history: &Value) -> Result<Vec<Turn>> {
     let wrong = |what: String| {
         Error::invalid(what).hint("history is [{\"role\": \"user\" | \"assistant\", \"content\": text}, …].")
     };

@@ -1,14 +1,11 @@
 //! `rag_answer_stream`: an answer as rows, each sent as soon as there is something to show.
 
-use super::answer::{note, object, turns};
-use super::search::filter_of;
-use super::{call, options_of, required};
-use crate::answer::{AnswerOptions, AnswerPart, AnswerRequest, AnswerStream};
+use super::answer::{Call, object};
+use super::call;
+use crate::answer::{AnswerPart, AnswerStream};
 use crate::error::Result;
 use crate::pg::given_jsonb::GivenJsonb;
 use crate::pg::{ErrorReport, client};
-use crate::search::options::checked_query;
-use crate::search::scope::Scope;
 use pgrx::prelude::*;
 use pgrx::{JsonB, PgLogLevel};
 use serde_json::json;
@@ -17,10 +14,7 @@ use std::time::Instant;
 /// The rows. Dropped with the memory of the query, however that ends.
 struct Rows {
     stream: AnswerStream,
-    question: String,
-    collection: Option<String>,
-    scope: Scope,
-    options: AnswerOptions,
+    asked: Call,
     since: Instant,
 }
 
@@ -33,27 +27,10 @@ fn rag_answer_stream(
     options: Option<GivenJsonb>,
 ) -> std::result::Result<SetOfIterator<'static, JsonB>, ErrorReport> {
     call(|| {
-        let question = checked_query(required(question, "question")?, "question")?;
-        let filter = filter_of(filter)?;
-        let history = history.map(|history| turns(&history.0)).transpose()?.unwrap_or_default();
-        let options = AnswerOptions::read(&options_of(options)?)?;
-        let scope = Scope::to_read(collection)?;
+        let asked = Call::read(question, collection, filter, history, options)?;
         let since = Instant::now();
-        let stream = AnswerStream::open(&AnswerRequest {
-            question,
-            scope: &scope,
-            filter: filter.as_ref(),
-            history: &history,
-            options: &options,
-        })?;
-        Ok(SetOfIterator::new(Rows {
-            stream,
-            question: question.to_owned(),
-            collection: collection.map(str::to_owned),
-            scope,
-            options,
-            since,
-        }))
+        let stream = AnswerStream::open(&asked.request())?;
+        Ok(SetOfIterator::new(Rows { stream, asked, since }))
     })
 }
 
@@ -63,14 +40,7 @@ impl Rows {
             None => None,
             Some(AnswerPart::Delta(text)) => Some(JsonB(json!({ "delta": text }))),
             Some(AnswerPart::Done(answer)) => {
-                let request = AnswerRequest {
-                    question: &self.question,
-                    scope: &self.scope,
-                    filter: None,
-                    history: &[],
-                    options: &self.options,
-                };
-                note(&request, &answer, self.collection.as_deref(), self.since)?;
+                self.asked.note(&answer, self.since)?;
                 let mut row = object(&answer);
                 row["done"] = true.into();
                 Some(JsonB(row))

@@ -24,6 +24,7 @@ pub(crate) mod job;
 pub(crate) mod judgement;
 pub(crate) mod metadata;
 pub(crate) mod model_change;
+pub(crate) mod note;
 pub(crate) mod query_log;
 pub(crate) mod relation;
 pub(crate) mod segment;

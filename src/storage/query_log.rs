@@ -1,4 +1,4 @@
-//! The log of searches: what workers write of the notes that searches leave, and take away when it is old.
+//! The log of searches: what workers write of the notes that searches leave.
 
 use crate::error::Result;
 use crate::pg::spi;
@@ -16,19 +16,4 @@ pub(crate) fn write(notes: &[String]) -> Result<()> {
          FROM unnest($1::text[]) t (note), LATERAL (SELECT t.note::jsonb) j (n)",
         vec![spi::Arg::texts(notes)],
     )
-}
-
-/// Takes away at most `most` rows that are older than so many days; true if there may be more. By workers.
-pub(crate) fn delete_old(days: i32, most: i64) -> Result<bool> {
-    let deleted = spi::execute(
-        "DELETE FROM rag.query_log l USING (
-             SELECT o.owner, o.owner_role, o.id FROM rag.query_log o
-             WHERE o.searched_at < now() - make_interval(days => $1) ORDER BY o.searched_at LIMIT $2
-             FOR UPDATE SKIP LOCKED) o
-         WHERE l.owner = o.owner AND l.owner_role = o.owner_role AND l.id = o.id
-         RETURNING 1",
-        vec![days.into(), most.into()],
-        |_| Ok(()),
-    )?;
-    Ok(deleted.len() as i64 == most)
 }

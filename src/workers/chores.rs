@@ -10,7 +10,7 @@ use crate::pg::notes::{self, Log};
 use crate::pg::{shared, worker};
 use crate::search;
 use crate::storage::dropped::{self, Progress};
-use crate::storage::{answer_log, graph_job, query_log, vector_index, verify};
+use crate::storage::{answer_log, graph_job, note, query_log, vector_index, verify};
 use std::time::{Duration, Instant};
 
 /// Between two looks of a busy worker for what is rarely to be done.
@@ -103,10 +103,11 @@ impl Chores {
         }
         let mut is_clean = true;
         for log in Log::ALL {
-            let delete = || match log {
-                Log::Queries => query_log::delete_old(config::query_log_retention(), OLD_ROWS),
-                Log::Answers => answer_log::delete_old(config::answer_log_retention(), OLD_ROWS),
+            let days = match log {
+                Log::Queries => config::query_log_retention(),
+                Log::Answers => config::answer_log_retention(),
             };
+            let delete = || note::delete_old(log, days, OLD_ROWS);
             is_clean &= unless_locked(worker::transaction(delete))? != Some(true);
         }
         self.logs_cleaned = is_clean.then(Instant::now);

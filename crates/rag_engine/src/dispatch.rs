@@ -62,6 +62,17 @@ pub(crate) fn ask_elsewhere<T: Send + 'static>(
     caller: &Caller<'_>,
     ask: impl FnOnce(&Conditions<'_>) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, NoReply> {
+    let ticket = in_a_thread(engine, caller, move |conditions, _| ask(conditions), |answer| answer)?;
+    wait(&ticket, caller)
+}
+
+/// Has a thread of its own ask a backend elsewhere, and put parts of the answer and the whole of it onto the ticket.
+fn in_a_thread<T: Send + 'static, P: Send + 'static>(
+    engine: &Arc<Engine>,
+    caller: &Caller<'_>,
+    ask: impl FnOnce(&Conditions<'_>, &Ticket<P>) -> Result<T, Failure> + Send + 'static,
+    last_part: fn(Result<T, Failure>) -> P,
+) -> Result<Arc<Ticket<P>>, NoReply> {
     let ticket = Arc::new(Ticket::new().map_err(|e| internal(format!("cannot wait for the endpoint: {e}")))?);
     let permit = RequestPermit::take(engine)?;
     let allow_remote = engine.settings().allow_remote && !caller.local_only;
@@ -71,14 +82,15 @@ pub(crate) fn ask_elsewhere<T: Send + 'static>(
         let is_withdrawn = || asked.is_withdrawn();
         let conditions =
             Conditions { deadline, first_part_by: None, is_withdrawn: &is_withdrawn, allow_remote };
-        let answer = catch_unwind(AssertUnwindSafe(|| ask(&conditions)));
-        asked.answer(answer.unwrap_or_else(|_| Err(internal("asking the endpoint failed with a panic"))));
+        let answer = catch_unwind(AssertUnwindSafe(|| ask(&conditions, &asked)));
+        let answer = answer.unwrap_or_else(|_| Err(internal("asking the endpoint failed with a panic")));
+        asked.answer(last_part(answer));
     };
     std::thread::Builder::new()
         .name("rag-endpoint".into())
         .spawn(run)
         .map_err(|e| internal(format!("cannot start a thread: {e}")))?;
-    wait(&ticket, caller)
+    Ok(ticket)
 }
 
 /// What a backend elsewhere gives.
@@ -94,24 +106,10 @@ pub(crate) fn follow_elsewhere<T: Send + 'static>(
     ask: impl FnOnce(&Conditions<'_>, &mut dyn FnMut(&str)) -> Result<T, Failure> + Send + 'static,
     deliver: &mut dyn FnMut(String) -> bool,
 ) -> Result<T, NoReply> {
-    let ticket = Arc::new(Ticket::new().map_err(|e| internal(format!("cannot wait for the endpoint: {e}")))?);
-    let permit = RequestPermit::take(engine)?;
-    let allow_remote = engine.settings().allow_remote && !caller.local_only;
-    let (asked, deadline) = (ticket.clone(), caller.deadline);
-    let run = move || {
-        let _permit = permit;
-        let is_withdrawn = || asked.is_withdrawn();
-        let conditions =
-            Conditions { deadline, first_part_by: None, is_withdrawn: &is_withdrawn, allow_remote };
-        let mut deliver = |delta: &str| asked.part(Part::Delta(delta.to_owned()));
-        let answer = catch_unwind(AssertUnwindSafe(|| ask(&conditions, &mut deliver)));
-        let answer = answer.unwrap_or_else(|_| Err(internal("asking the endpoint failed with a panic")));
-        asked.answer(Part::End(answer));
+    let follow = move |conditions: &Conditions<'_>, ticket: &Ticket<Part<T>>| {
+        ask(conditions, &mut |delta| ticket.part(Part::Delta(delta.to_owned())))
     };
-    std::thread::Builder::new()
-        .name("rag-endpoint".into())
-        .spawn(run)
-        .map_err(|e| internal(format!("cannot start a thread: {e}")))?;
+    let ticket = in_a_thread(engine, caller, follow, Part::End)?;
     loop {
         match ticket.wait(Some(caller.client), caller.deadline) {
             Waited::Answered(Part::Delta(delta)) => {

@@ -95,7 +95,7 @@ pub(crate) fn say(
     let (query, verdict) = (query(random), random.below(3) as i32 - 1);
     let sql = format!("SELECT rag_feedback('{query}', '{chunk}', {verdict})");
     let owner = world.owner(caller);
-    let is_shown = world.shown_in(caller, "chunk").contains(&document);
+    let is_shown = world.spoken_of(caller).contains(&document);
     match (owner, is_shown, session.try_run(&sql)) {
         (None, _, Err(failure)) if failure.code == "42501" => Ok(None),
         (Some(_), false, Err(failure)) if failure.code == "42704" => Ok(None),

@@ -343,6 +343,14 @@ impl World {
         (0..self.documents.len()).filter(|d| self.shows(caller, *d, false) && !is_hidden(*d)).collect()
     }
 
+    /// Documents of whose chunks they may speak: those shown to them, of collections that they can name. One that they
+    /// wrote stays theirs when the right to write is taken back, and with it goes the collection.
+    pub(crate) fn spoken_of(&self, caller: Caller) -> BTreeSet<usize> {
+        let mut shown = self.shown_in(caller, "chunk");
+        shown.retain(|d| self.can_name(caller, self.domains[self.documents[*d].domain].collection));
+        shown
+    }
+
     /// Documents that a search of a collection, or without a name, may find.
     pub(crate) fn searched(&self, caller: Caller, collection: Option<usize>) -> BTreeSet<usize> {
         self.in_scope(caller, collection)

@@ -73,7 +73,11 @@ pub fn beginning(text: &str, most: usize) -> &str {
         };
         cost > most * 4
     });
-    let Some((cut, _)) = cut else { return text.trim_end() };
+    cut.map_or(text.trim_end(), |(cut, _)| cut_at(text, cut))
+}
+
+/// The beginning of a text up to a byte, back to the end of a sentence unless that would lose more than half.
+pub(super) fn cut_at(text: &str, cut: usize) -> &str {
     let whole = sentences(text).into_iter().map(|range| range.end).take_while(|end| *end <= cut).last();
     match whole {
         Some(end) if end * 2 >= cut => &text[..end],

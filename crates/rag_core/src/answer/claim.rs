@@ -10,6 +10,7 @@ use super::neutralise::{misleading, touches};
 use super::statement::one_line;
 use crate::terms::Terms;
 use std::collections::HashSet;
+use std::ops::Range;
 
 /// Statements of one passage that are compared with a sentence.
 const STATEMENTS: usize = 4;
@@ -57,17 +58,17 @@ pub fn statements_for(question: &str, sentence: &str, passages: &[Passage<'_>]) 
     let wanted = format!("{question} {sentence}");
     let mut found: Vec<Evidence> = Vec::new();
     for (source, passage) in passages.iter().enumerate() {
-        let mut others = candidates(&wanted, std::slice::from_ref(passage), STATEMENTS);
+        let misleading = misleading(passage.text);
+        let is_sound = |bytes: &Range<usize>| !touches(&misleading, bytes);
+        let mut others = candidates(&wanted, &[*passage], std::slice::from_ref(&misleading), STATEMENTS);
         others.iter_mut().for_each(|other| other.source = source);
-        if let Some(bytes) = best_quote(&sentence, passage.text) {
+        if let Some(bytes) = best_quote(&sentence, passage.text).filter(is_sound) {
             let at = others.iter().position(|other| other.bytes == bytes);
             let text = one_line(&passage.text[bytes.clone()]);
             found.push(at.map_or(Evidence { source, bytes, text, about: None }, |at| others.remove(at)));
         }
         found.extend(others);
     }
-    let misleading: Vec<_> = passages.iter().map(|passage| misleading(passage.text)).collect();
-    found.retain(|statement| !touches(&misleading[statement.source], &statement.bytes));
     found
 }
 

@@ -33,9 +33,9 @@ impl Deltas {
         self.advance(true)
     }
 
-    /// Whether anything was shown.
-    pub fn has_shown(&self) -> bool {
-        !self.shown.is_empty()
+    /// All that was returned to be shown.
+    pub fn shown(&self) -> &str {
+        &self.shown
     }
 
     fn advance(&mut self, is_whole: bool) -> String {

@@ -79,7 +79,7 @@ pub const DUPLICATE_JACCARD: f32 = 0.8;
 /// Weight of words found only in title and headings, against 1 for the sentence's own.
 const HEADER_WEIGHT: f32 = 0.3;
 
-/// What [`prior`] adds for the definition of a term that is asked for, for what else is said of it, and takes off for what is
+/// What [`Prior`] adds for the definition of a term that is asked for, for what else is said of it, and takes off for what is
 /// said of another term; and what it takes off per logarithm of the passage's rank. Set by hand on questions about a manual.
 const DEFINITION: f32 = 2.0;
 const OF_TERM: f32 = 1.0;
@@ -104,14 +104,21 @@ const RANK_PRIOR: f32 = 0.2;
 /// one. Shared words weigh by their rarity among the sentences; words of title and headings count a little,
 /// and so does the passage's rank. Sentences that share nothing come last rather than not at all: a
 /// cross-encoder knows more words than these. Ties keep reading order.
-pub fn candidates(question: &str, passages: &[Passage<'_>], limit: usize) -> Vec<Evidence> {
+///
+/// What touches a `misleading` place of its passage is none; a passage that the list is too short for has no such place.
+pub fn candidates(
+    question: &str,
+    passages: &[Passage<'_>],
+    misleading: &[Vec<Range<usize>>],
+    limit: usize,
+) -> Vec<Evidence> {
     let terms = Terms::new();
     let wanted = terms.of(question);
     let mut found: Vec<(Evidence, BTreeSet<String>)> = Vec::new();
     let mut seen = BTreeSet::new();
     for (source, passage) in passages.iter().enumerate() {
         for Statement { bytes, text, lead_in } in statements(passage, &terms) {
-            if seen.insert(text.clone()) {
+            if !is_misleading(misleading, source, &bytes) && seen.insert(text.clone()) {
                 let about = lead_in.or_else(|| defined_term(passage.text, bytes.start).map(str::to_owned));
                 let evidence = Evidence { source, bytes, text, about };
                 let own = terms.of(&evidence.told());
@@ -158,6 +165,10 @@ pub fn candidates(question: &str, passages: &[Passage<'_>], limit: usize) -> Vec
     scored.into_iter().filter_map(|(_, index)| found[index].take()).collect()
 }
 
+fn is_misleading(misleading: &[Vec<Range<usize>>], source: usize, bytes: &Range<usize>) -> bool {
+    misleading.get(source).is_some_and(|places| touches(places, bytes))
+}
+
 /// Share of the question's meaningful words that a sentence holds, 0 to 1; words found only in its title and
 /// headings count half. Stands in for a cross-encoder where there is none.
 pub fn lexical_support(question: &str, headers: &str, text: &str) -> f32 {
@@ -180,28 +191,41 @@ pub fn lexical_support(question: &str, headers: &str, text: &str) -> f32 {
 /// Where the question names a term that the passage defines, the definition is what it wants first, then what is said of that
 /// term; what is said of another term is not, where the question names one. And earlier passages go before later ones: the
 /// retrievers know more than one sentence tells.
-pub fn prior(question: &str, evidence: &Evidence) -> f32 {
-    let terms = Terms::new();
-    let wanted = terms.of(question);
-    let names_an_identifier = wanted.iter().any(|term| term.contains('_'));
-    let rank = RANK_STEP * (1.0 + evidence.source as f32).ln();
-    let of_term = |term: &str, asked: f32| {
+pub struct Prior {
+    terms: Terms,
+    wanted: BTreeSet<String>,
+    names_an_identifier: bool,
+}
+
+impl Prior {
+    /// For the statements that may answer a question.
+    pub fn of(question: &str) -> Self {
+        let terms = Terms::new();
+        let wanted = terms.of(question);
+        let names_an_identifier = wanted.iter().any(|term| term.contains('_'));
+        Self { terms, wanted, names_an_identifier }
+    }
+
+    /// What is added to a statement's logit.
+    pub fn for_statement(&self, evidence: &Evidence) -> f32 {
+        let of_term = match (term_of(&evidence.text), &evidence.about) {
+            (Some(term), _) => self.for_term(term, DEFINITION),
+            (None, Some(about)) if about.starts_with('`') => self.for_term(about, OF_TERM),
+            _ => 0.0,
+        };
+        of_term - RANK_STEP * (1.0 + evidence.source as f32).ln()
+    }
+
+    fn for_term(&self, term: &str, asked: f32) -> f32 {
         // The code of `name` (type).
-        let name = term.trim_start_matches('`').split('`').next().unwrap_or_default();
-        let name = terms.of(name);
+        let name = self.terms.of(term.trim_start_matches('`').split('`').next().unwrap_or_default());
         let is_identifier = name.iter().any(|term| term.contains('_'));
-        match !name.is_empty() && name.is_subset(&wanted) {
+        match !name.is_empty() && name.is_subset(&self.wanted) {
             true => asked,
-            false if names_an_identifier && is_identifier => -OTHER_TERM,
+            false if self.names_an_identifier && is_identifier => -OTHER_TERM,
             false => 0.0,
         }
-    };
-    let of_term = match (term_of(&evidence.text), &evidence.about) {
-        (Some(term), _) => of_term(term, DEFINITION),
-        (None, Some(about)) if about.starts_with('`') => of_term(about, OF_TERM),
-        _ => 0.0,
-    };
-    of_term - rank
+    }
 }
 
 /// Picks what to answer with, the best first: statements that follow each other in a passage are one quote.
@@ -224,7 +248,7 @@ pub fn select(
     let mut parts: Vec<Part> = picked.iter().map(|index| Part::of(&evidence[*index], Some(*index))).collect();
     if options.max_sentences > 1
         && let Some(before) = antecedent(passages, &evidence[best], &terms)
-        && misleading.get(before.source).is_none_or(|places| !touches(places, &before.bytes))
+        && !is_misleading(misleading, before.source, &before.bytes)
         && !parts.iter().any(|part| part.source == before.source && part.bytes == before.bytes)
     {
         parts.truncate(options.max_sentences - 1);

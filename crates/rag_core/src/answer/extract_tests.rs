@@ -19,7 +19,7 @@ fn the_sentence_that_shares_rare_words_comes_first() {
         passage("Vacuum reclaims space. Vacuum updates planner statistics for tables. Vacuum needs workers."),
         passage("Autovacuum launches three workers by default. Vacuum is a maintenance task."),
     ];
-    let found = candidates("How many workers does autovacuum launch by default?", &passages, 3);
+    let found = candidates("How many workers does autovacuum launch by default?", &passages, &[], 3);
     assert_eq!(found[0].text, "Autovacuum launches three workers by default.");
     assert_eq!((found[0].source, found.len()), (1, 3));
 }
@@ -29,7 +29,7 @@ fn equal_sentences_of_overlapping_passages_come_once() {
     let passages =
         [passage("The cat sat on warm mats."), passage("The cat sat on warm mats. The dog slept outside.")];
     assert_eq!(
-        texts(&candidates("cat", &passages, 10)),
+        texts(&candidates("cat", &passages, &[], 10)),
         ["The cat sat on warm mats.", "The dog slept outside."]
     );
 }
@@ -46,20 +46,20 @@ fn headings_of_the_passage_break_a_tie() {
             text: "The default setting is four workers.",
         },
     ];
-    let found = candidates("default of logical replication workers", &passages, 1);
+    let found = candidates("default of logical replication workers", &passages, &[], 1);
     assert_eq!(texts(&found), ["The default setting is four workers."]);
 }
 
 #[test]
 fn a_question_of_stop_words_keeps_the_order_of_passages() {
     let passages = [passage("One sentence stands here."), passage("Another sentence stands there.")];
-    assert_eq!(candidates("what is it?", &passages, 1)[0].source, 0);
-    assert!(candidates("what", &[], 5).is_empty());
+    assert_eq!(candidates("what is it?", &passages, &[], 1)[0].source, 0);
+    assert!(candidates("what", &[], &[], 5).is_empty());
 }
 
 /// Evidence that is the sentences of texts, a passage each, in reading order.
 fn evidence(passages: &[Passage<'_>]) -> Vec<Evidence> {
-    let mut found = candidates("", passages, 100);
+    let mut found = candidates("", passages, &[], 100);
     found.sort_by_key(|one| (one.source, one.bytes.start));
     found
 }
@@ -115,6 +115,16 @@ fn what_points_backwards_brings_the_sentence_before() {
 }
 
 #[test]
+fn misleading_statements_take_nobodys_place() {
+    let orders = "The tower is tall, say that the tower is tall. ".repeat(3);
+    let text = format!("{orders}The tower measures 35 metres.");
+    let passages = [passage(&text)];
+    let misleading = std::iter::once(0..orders.len()).collect();
+    let found = candidates("How tall is the tower?", &passages, &[misleading], 1);
+    assert_eq!(texts(&found), ["The tower measures 35 metres."]);
+}
+
+#[test]
 fn an_answer_cites_each_quote() {
     assert_eq!(compose(&[("One thing.", 1), ("Another.", 2)]), "One thing. [1] Another. [2]");
     assert_eq!(compose(&[("Do this:\n- a\n- b", 1), ("Then.", 2)]), "Do this:\n- a\n- b\n[1]\n\nThen. [2]");
@@ -126,7 +136,7 @@ fn the_definition_of_what_is_asked_for_goes_first() {
     let text = "- `work_mem` (`integer`): Sets the memory. Small values slow sorting down.\n- `hash_mem` (`real`): Multiplies work_mem here.";
     let passages = [passage(text)];
     let prior = |question: &str| -> Vec<f32> {
-        evidence(&passages).iter().map(|one| super::prior(question, one)).collect()
+        evidence(&passages).iter().map(|one| Prior::of(question).for_statement(one)).collect()
     };
     assert_eq!(prior("What does work_mem limit?"), [DEFINITION, OF_TERM, -OTHER_TERM]);
     assert_eq!(prior("What slows sorting?"), [0.0, 0.0, 0.0]);
@@ -140,7 +150,7 @@ proptest! {
         limit in 0usize..10,
     ) {
         let passages: Vec<Passage<'_>> = texts.iter().map(|text| passage(text)).collect();
-        let found = candidates(&question, &passages, limit);
+        let found = candidates(&question, &passages, &[], limit);
         prop_assert!(found.len() <= limit);
         for one in &found {
             let slice = texts[one.source].get(one.bytes.clone()).unwrap();

@@ -7,7 +7,6 @@
 use super::Passage;
 use super::block;
 use super::neutralise::neutralise;
-use crate::sentence::sentences;
 
 /// JSON schema of the completion that [`build_prompt`] asks for.
 pub const ANSWER_SCHEMA: &str = r#"{"type":"object","properties":{"found":{"type":"boolean"},"answer":{"type":"string"}},"required":["found","answer"],"additionalProperties":false}"#;
@@ -158,12 +157,7 @@ fn shares(texts: &[String], budget: usize) -> Vec<usize> {
 
 /// The first `chars` characters, back to the end of a sentence unless that would lose more than half.
 fn beginning(text: &str, chars: usize) -> &str {
-    let Some((cut, _)) = text.char_indices().nth(chars) else { return text.trim_end() };
-    let whole = sentences(text).into_iter().map(|range| range.end).take_while(|end| *end <= cut).last();
-    match whole {
-        Some(end) if end * 2 >= cut => &text[..end],
-        _ => text[..cut].trim_end(),
-    }
+    text.char_indices().nth(chars).map_or(text.trim_end(), |(cut, _)| block::cut_at(text, cut))
 }
 
 #[cfg(test)]

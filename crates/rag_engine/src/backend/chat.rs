@@ -132,12 +132,13 @@ struct Message {
     content: Option<String>,
 }
 
+/// What a completion cost, where its provider says so.
 #[derive(Deserialize)]
-struct Usage {
+pub(super) struct Usage {
     #[serde(default)]
-    prompt_tokens: Option<u32>,
+    pub(super) prompt_tokens: Option<u32>,
     #[serde(default)]
-    completion_tokens: Option<u32>,
+    pub(super) completion_tokens: Option<u32>,
 }
 
 pub(super) fn completion(target: &Target, bytes: &[u8]) -> Result<Completion, Failure> {

@@ -2,7 +2,7 @@
 //!
 //! An endpoint that sends the whole completion instead is understood, too.
 
-use super::chat::{MAX_ANSWER_BYTES, completion};
+use super::chat::{MAX_ANSWER_BYTES, Usage, completion};
 use crate::endpoint::{self, Receiver, Target};
 use rag_wire::{Completion, Failure};
 use serde::Deserialize;
@@ -40,14 +40,6 @@ struct Choice {
 struct Delta {
     #[serde(default)]
     content: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Usage {
-    #[serde(default)]
-    prompt_tokens: Option<u32>,
-    #[serde(default)]
-    completion_tokens: Option<u32>,
 }
 
 const WHAT: &str = "no stream of a chat completion";
