@@ -25,3 +25,14 @@ CREATE FUNCTION rag_explain(
 COMMENT ON FUNCTION rag_explain(text, text, jsonb, integer, text, jsonb) IS
     'How rag_search with these arguments comes to its rows: a row of kind stage for each stage, and on request one of kind candidate for each chunk that a retriever found. options: per_candidate (boolean), those of rag_search but context. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_explain');
+
+CREATE FUNCTION rag_evaluate_answers(collection text, questions regclass, options jsonb DEFAULT '{}')
+    RETURNS TABLE (
+        question_id text, questions integer, answered double precision, refused double precision,
+        correct double precision, quoted double precision, first_citation double precision,
+        citation_precision double precision, citation_recall double precision, faithfulness double precision,
+        exact double precision, confidence double precision, milliseconds double precision, details jsonb)
+    AS 'MODULE_PATHNAME', 'rag_evaluate_answers_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 1 COST 1000000;
+COMMENT ON FUNCTION rag_evaluate_answers(text, regclass, jsonb) IS
+    'How good answers are, by questions (id, question; answer, quote, document, answerable where known) that the caller may read: a row for all, and with option per_question one for each. options: per_question (boolean), those of rag_answer. See docs/reference.md.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_evaluate_answers');

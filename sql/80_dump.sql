@@ -10,6 +10,7 @@ SELECT pg_extension_config_dump('rag.document', '');
 SELECT pg_extension_config_dump('rag.metadata_value', '');
 SELECT pg_extension_config_dump('rag.metadata_rule', 'WHERE NOT builtin');
 SELECT pg_extension_config_dump('rag.acronym', '');
+SELECT pg_extension_config_dump('rag.prompt', '');
 SELECT pg_extension_config_dump('rag.mined_acronym', '');
 SELECT pg_extension_config_dump('rag.section', '');
 SELECT pg_extension_config_dump('rag.chunk', '');

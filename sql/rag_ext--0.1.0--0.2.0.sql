@@ -729,6 +729,34 @@ CREATE FUNCTION rag_answer_many(
 COMMENT ON FUNCTION rag_answer_many(text[], text, jsonb, jsonb) IS
     'rag_answer for many questions, a row for each in their order; result is what rag_answer returns. A question that cannot be asked or answered has sqlstate and error in its row (classes 22, 54 and 58), and the others go on. At most 1000 questions.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_answer_many') ON CONFLICT DO NOTHING;
+CREATE TABLE rag.prompt (
+    collection_id uuid REFERENCES rag.collection ON DELETE CASCADE,
+    template jsonb NOT NULL,
+    UNIQUE NULLS NOT DISTINCT (collection_id)
+);
+ALTER TABLE rag.prompt ALTER template SET STATISTICS 0;
+COMMENT ON TABLE rag.prompt IS 'What chat models are told for questions about a collection, by rag_set_prompt.';
+COMMENT ON COLUMN rag.prompt.collection_id IS 'NULL: collections that have no row of their own, and questions about several.';
+COMMENT ON COLUMN rag.prompt.template IS 'The template as rag_set_prompt was given it.';
+-- No policy: superusers alone read what no answer tells.
+ALTER TABLE rag.prompt ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+
+CREATE FUNCTION rag_set_prompt(collection text, template jsonb) RETURNS void
+    AS 'MODULE_PATHNAME', 'rag_set_prompt_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION rag_set_prompt(text, jsonb) IS
+    'Superuser: what chat models are told for questions about a collection; NULL: about all that have no template of their own. template: system, tone, language, examples ([{passages, question, answer}]); an empty one takes it back. Errors: 42501, 42704 no such collection, 22023 no template. See docs/reference.md.';
+
+CREATE FUNCTION rag_evaluate_answers(collection text, questions regclass, options jsonb DEFAULT '{}')
+    RETURNS TABLE (
+        question_id text, questions integer, answered double precision, refused double precision,
+        correct double precision, quoted double precision, first_citation double precision,
+        citation_precision double precision, citation_recall double precision, faithfulness double precision,
+        exact double precision, confidence double precision, milliseconds double precision, details jsonb)
+    AS 'MODULE_PATHNAME', 'rag_evaluate_answers_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 1 COST 1000000;
+COMMENT ON FUNCTION rag_evaluate_answers(text, regclass, jsonb) IS
+    'How good answers are, by questions (id, question; answer, quote, document, answerable where known) that the caller may read: a row for all, and with option per_question one for each. options: per_question (boolean), those of rag_answer. See docs/reference.md.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_evaluate_answers') ON CONFLICT DO NOTHING;
+SELECT pg_extension_config_dump('rag.prompt', '');
 -- Not of a role that is gone: its number may be another's where the dump is restored.
 SELECT pg_extension_config_dump('rag.log_reader', 'WHERE role::oid IN (SELECT r.oid FROM pg_catalog.pg_roles r)');
 

@@ -6,21 +6,27 @@ use super::support::{self, Cited, Quote};
 use super::{AnswerRequest, Citation, Refusal, Unsupported, extractive};
 use crate::engine;
 use crate::error::{Error, Result};
+use crate::pg::elevation::elevated;
 use crate::pg::principal;
 use crate::search::SearchHit;
 use crate::search::diagnostics::is_engine_trouble;
-use crate::storage::chunk;
+use crate::storage::{Id, chunk, prompt_template};
 use pgrx::PgSqlErrorCode;
-use rag_core::answer::{Passage, cite, leak, plain, prompt};
+use rag_core::answer::gap::is_gap;
+use rag_core::answer::prompt::{self, Block, Question};
+use rag_core::answer::{Passage, cite, extract, leak, plain};
 use rag_wire::{Chat, ChatMessage, Completion};
+use std::collections::HashMap;
 use std::time::Instant;
 
 /// Most characters of one passage: a section, or the part of it around the chunk that was found.
 const PASSAGE_CHARS: i32 = 3_000;
 
-/// Most characters of passages and history together, and of each passage where there are more than ten.
-const PROMPT_CHARS: usize = 12_000;
-const SHARE_CHARS: usize = 1_200;
+/// Most places that a sentence without a marker is compared with.
+const NEAREST: usize = 3;
+
+/// Documents, and chunks found in each, from which on an answer is asked for by topics.
+const BY_TOPIC: (usize, usize) = (2, 2);
 
 /// What stands behind a sentence that nothing supports, under the policy `cited`.
 const UNSUPPORTED_MARK: &str = "[unsupported]";
@@ -44,6 +50,8 @@ pub(super) struct Checked {
     pub(super) unsupported: Vec<Unsupported>,
     /// Passages that the model was given.
     pub(super) sources: usize,
+    /// Sentences that cited nothing, and are cited now.
+    pub(super) matched: usize,
     /// Why support could not be measured.
     pub(super) trouble: Option<Error>,
 }
@@ -59,10 +67,25 @@ pub(super) struct ContextSection {
     char_from: i32,
 }
 
-/// What the model is asked, and the passages that it may cite.
+/// What the model is asked, and by what its reply is read.
 pub(super) struct Asked {
     pub(super) chat: Chat,
-    pub(super) sources: Vec<ContextSection>,
+    pub(super) shown: Shown,
+}
+
+/// What the model was shown.
+pub(super) struct Shown {
+    /// Passages that it may cite.
+    sources: Vec<ContextSection>,
+    /// What no reply repeats.
+    instructions: String,
+}
+
+impl Shown {
+    /// Whether a text tells what the model was told.
+    pub(super) fn is_repeated_in(&self, text: &str) -> bool {
+        leak::repeats(text, &self.instructions)
+    }
 }
 
 /// What a completion is checked by.
@@ -78,48 +101,60 @@ pub(super) struct Terms<'a> {
 
 /// Asks the model, and checks what it says, all before the deadline.
 pub(super) fn answer(request: &AnswerRequest<'_>, route: &mut Route, terms: &Terms<'_>) -> Result<Generated> {
-    let Asked { chat, sources } = asked(request, route, terms.hits)?;
+    let Asked { chat, shown } = asked(request, route, terms.hits)?;
     let left = terms.deadline.saturating_duration_since(Instant::now());
     let completion = engine::chat(chat, left, &principal::current_principals()?)?;
     route.answered_by(&completion);
-    read(terms, &sources, &completion)
+    read(terms, &shown, &completion)
 }
 
 /// The prompt for a question. What was neutralised in it is noted in the route.
 pub(super) fn asked(request: &AnswerRequest<'_>, route: &mut Route, hits: &[SearchHit]) -> Result<Asked> {
-    let limit = request.options.prompt_limit();
-    let sources = sources(hits, limit)?;
-    let passages: Vec<Passage<'_>> = sources.iter().map(|source| source.passage(hits)).collect();
-    let history: Vec<(String, String)> = request
-        .history
-        .iter()
-        .map(|turn| (if turn.is_user { "user" } else { "assistant" }.to_owned(), turn.content.clone()))
-        .collect();
-    let prompt =
-        prompt::build_prompt(request.question, &history, &passages, PROMPT_CHARS.max(limit * SHARE_CHARS));
+    let sources = sources(hits, request.options.prompt_limit())?;
+    let blocks: Vec<Block<'_>> = sources.iter().map(|source| source.block(hits)).collect();
+    let history: Vec<(String, String)> =
+        request.history.iter().map(|turn| (turn.role().to_owned(), turn.content.clone())).collect();
+    let question = Question {
+        text: request.question,
+        history: &history,
+        blocks: &blocks,
+        is_by_topic: is_by_topic(hits),
+    };
+    let collection = request.scope.sole_collection();
+    let template = elevated(|| prompt_template::of(collection))?;
+    let prompt = prompt::build_prompt(&question, &template, request.options.context_tokens);
     route.neutralised = prompt.neutralised;
     let messages = prompt
         .messages
         .into_iter()
         .map(|(role, content)| ChatMessage { role: role.to_owned(), content })
         .collect();
-    Ok(Asked { chat: route.chat(messages, prompt::ANSWER_SCHEMA), sources })
+    let chat = route.chat(messages, prompt::ANSWER_SCHEMA);
+    Ok(Asked { chat, shown: Shown { sources, instructions: prompt.instructions } })
 }
 
 /// Reads and checks what the model wrote.
 pub(super) fn read(
     terms: &Terms<'_>,
-    sources: &[ContextSection],
+    shown: &Shown,
     completion: &Completion,
 ) -> Result<Generated> {
-    let parsed = cite::parse_completion(&completion.text, sources.len());
+    let parsed = cite::parse_completion(&completion.text, shown.sources.len());
     if !parsed.found {
         return Ok(Generated::Refused(Refusal::BelowThreshold));
     }
-    if leak::repeats(&parsed.answer, prompt::INSTRUCTIONS) {
+    if shown.is_repeated_in(&parsed.answer) {
         return Ok(Generated::RepeatsPrompt);
     }
-    check(terms, sources, &parsed.answer)
+    check(terms, &shown.sources, &parsed.answer)
+}
+
+/// Whether several documents have several of the hits each.
+fn is_by_topic(hits: &[SearchHit]) -> bool {
+    let mut of_documents: HashMap<Id, usize> = HashMap::new();
+    hits.iter().for_each(|hit| *of_documents.entry(hit.chunk.document).or_default() += 1);
+    let (documents, chunks) = BY_TOPIC;
+    of_documents.values().filter(|count| **count >= chunks).count() >= documents
 }
 
 /// Sections of the hits, each once, in the order of the hits: at most so many.
@@ -148,6 +183,13 @@ impl ContextSection {
         Passage { text: &self.text, header_path: &self.headings, ..extractive::passage_of(hit) }
     }
 
+    fn block<'a>(&'a self, hits: &'a [SearchHit]) -> Block<'a> {
+        let chunk = &hits[self.hit].chunk;
+        let file = chunk.uri.as_deref().map(file_name).unwrap_or_default();
+        let pages = chunk.page_from.map(|from| (from, chunk.page_to.unwrap_or(from)));
+        Block { passage: self.passage(hits), file, pages }
+    }
+
     fn cited<'a>(&'a self, source: usize, hits: &'a [SearchHit]) -> Cited<'a> {
         Cited { source, hit: &hits[self.hit], passage: self.passage(hits) }
     }
@@ -166,13 +208,24 @@ fn check(terms: &Terms<'_>, sources: &[ContextSection], answer: &str) -> Result<
         citations: Vec::new(),
         unsupported: Vec::new(),
         sources: sources.len(),
+        matched: 0,
         trouble: None,
     };
     let mut parts: Vec<String> = Vec::new();
     for (range, numbers) in cite::marked_sentences(answer) {
         let sentence = &answer[range];
+        let text = plain::visible(&cite::without_markers(sentence)).trim().to_owned();
+        if is_gap(question, sentence) {
+            parts.push(text);
+            continue;
+        }
+        let places = if numbers.is_empty() {
+            nearest(sentence, sources)
+        } else {
+            numbers.iter().map(|number| number - 1).collect()
+        };
         let cited: Vec<Cited<'_>> =
-            numbers.iter().map(|number| sources[number - 1].cited(number - 1, hits)).collect();
+            places.iter().map(|place| sources[*place].cited(*place, hits)).collect();
         let quotes = match &checked.trouble {
             Some(_) => support::unmeasured_quotes(question, sentence, &cited),
             None if Instant::now() >= deadline => return Err(late()),
@@ -187,15 +240,16 @@ fn check(terms: &Terms<'_>, sources: &[ContextSection], answer: &str) -> Result<
         let best = quotes.iter().filter_map(|quote| quote.support).reduce(f64::max);
         let supports = |quote: &Quote| quote.support.is_some_and(|support| support >= min_support);
         let is_supported = quotes.iter().any(supports);
-        let text = plain::visible(&cite::without_markers(sentence)).trim().to_owned();
         if !is_supported {
             checked.unsupported.push(Unsupported { sentence: plain::defused(&text), support: best });
             if policy == Policy::Strict {
                 continue;
             }
         }
+        checked.matched += usize::from(is_supported && numbers.is_empty());
+        let keeps_markers = matches!(policy, Policy::Kept | Policy::Free) && !numbers.is_empty();
         let mut behind = String::new();
-        for quote in quotes.iter().filter(|quote| policy == Policy::Free || supports(quote)) {
+        for quote in quotes.iter().filter(|quote| keeps_markers || supports(quote)) {
             let number = number_of(&mut checked.citations, &sources[quote.source], hits, quote);
             let marker = format!("[{number}]");
             if !behind.contains(&marker) {
@@ -207,11 +261,32 @@ fn check(terms: &Terms<'_>, sources: &[ContextSection], answer: &str) -> Result<
         }
         parts.push(format!("{text} {behind}").trim_end().to_owned());
     }
+    if checked.citations.is_empty() && checked.unsupported.is_empty() {
+        return Ok(Generated::Refused(Refusal::BelowThreshold));
+    }
     if parts.is_empty() || (policy == Policy::Strict && checked.citations.is_empty()) {
         return Ok(Generated::Unsupported);
     }
     checked.text = parts.join(" ");
     Ok(Generated::Answered(checked))
+}
+
+/// Places that a sentence without a marker may be taken from: those with a statement that shares most of its words.
+fn nearest(sentence: &str, sources: &[ContextSection]) -> Vec<usize> {
+    let share = |(place, source): (usize, &ContextSection)| {
+        let quote = cite::best_quote(sentence, &source.text)?;
+        Some((place, extract::lexical_support(sentence, "", &source.text[quote])))
+    };
+    let mut found: Vec<(usize, f32)> = sources.iter().enumerate().filter_map(share).collect();
+    // Stable: of equal ones, the better passage.
+    found.sort_by(|a, b| b.1.total_cmp(&a.1));
+    found.into_iter().take(NEAREST).map(|(place, _)| place).collect()
+}
+
+/// The last part of a uri, which names the file.
+fn file_name(uri: &str) -> &str {
+    let path = uri.split(['?', '#']).next().unwrap_or(uri);
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
 }
 
 fn late() -> Error {

@@ -3,7 +3,9 @@
 //!
 //! Whatever a model says, the extension refuses where nothing found supports an answer.
 
+pub(crate) mod evaluate;
 mod extractive;
+mod follow_up;
 mod generative;
 pub(crate) mod log;
 mod names;
@@ -36,6 +38,12 @@ use std::time::Instant;
 pub(crate) struct Turn {
     pub(crate) is_user: bool,
     pub(crate) content: String,
+}
+
+impl Turn {
+    fn role(&self) -> &'static str {
+        if self.is_user { "user" } else { "assistant" }
+    }
 }
 
 /// A question, and where to look for its answer.
@@ -206,7 +214,8 @@ fn find(request: &AnswerRequest<'_>) -> Result<Found> {
     if documents == 0 {
         return ended(refused(Refusal::NoDocuments, Method::Extractive, pending, Vec::new(), stages));
     }
-    let query = retrieval_query(request);
+    let may_generate = request.options.generate && config::llm_url().is_some();
+    let query = follow_up::query(request, may_generate, &mut stages)?;
     let languages = request.scope.languages();
     // Text that is indexed with all its words may be searched for any of them, and no question is made of these.
     let with_stop_words =
@@ -244,7 +253,6 @@ fn find(request: &AnswerRequest<'_>) -> Result<Found> {
         scored.confidence *= names::UNKNOWN_NAME_FACTOR;
     }
 
-    let may_generate = request.options.generate && config::llm_url().is_some();
     // Under the policy `free` it is the model that refuses.
     let asks_anyway = may_generate && request.options.policy == Policy::Free && !hits.is_empty();
     let is_supported = !scored.is_empty() && scored.confidence >= min_support;
@@ -328,6 +336,7 @@ impl Ready {
 fn generated(checked: Checked, policy: Policy, pending: i64, mut stages: Stages) -> Answer {
     let watch = stages.start("check");
     let (cited, unsupported) = (checked.citations.len(), checked.unsupported.len());
+    let matched = checked.matched;
     match (checked.trouble, unsupported) {
         (Some(error), _) => stages.fell_back(watch, "a text that is not checked", &error),
         (None, 0) => stages.done(watch, cited, cited),
@@ -341,6 +350,9 @@ fn generated(checked: Checked, policy: Policy, pending: i64, mut stages: Stages)
                 format!("{what} it cites supports: {unsupported} {verb}"),
             );
         }
+    }
+    if matched > 0 {
+        stages.detail(json!({ "matched": matched }));
     }
     let answer = answered(checked.text, Method::Chat, checked.citations, pending, stages);
     Answer { unsupported: checked.unsupported, ..answer }
@@ -407,14 +419,6 @@ fn refused(
         pending,
         suggestions,
         stages,
-    }
-}
-
-/// The question; a follow-up is searched together with the user's previous turn, which names its subject.
-fn retrieval_query(request: &AnswerRequest<'_>) -> String {
-    match request.history.iter().rev().find(|turn| turn.is_user) {
-        Some(previous) => format!("{} {}", previous.content, request.question),
-        None => request.question.to_owned(),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::search::options::{MAX_K, Mode, SearchOptions};
 use crate::{config, engine};
 use rag_core::choices;
-use rag_core::option::OptionReader;
+use rag_core::option::{Choice, OptionReader};
 
 choices! {
     /// What becomes of sentences of a chat model that what they cite does not support.
@@ -17,7 +17,30 @@ choices! {
         /// They are kept and marked.
         Cited = "cited",
         /// They are kept as they are, and listed.
+        Kept = "kept",
+        /// The same, and the model is asked also where the documents support nothing.
         Free = "free",
+    }
+}
+
+choices! {
+    /// The same as `rag_ext.unsupported` says it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Unsupported {
+        Drop = "drop",
+        Flag = "flag",
+        Keep = "keep",
+    }
+}
+
+impl Policy {
+    /// That of the setting.
+    fn configured() -> Result<Self> {
+        Ok(match Unsupported::parse(&config::unsupported(), "rag_ext.unsupported")? {
+            Unsupported::Drop => Self::Strict,
+            Unsupported::Flag => Self::Cited,
+            Unsupported::Keep => Self::Kept,
+        })
     }
 }
 
@@ -43,6 +66,8 @@ pub(crate) struct AnswerOptions {
     pub(crate) top_p: Option<f32>,
     /// Most tokens that a chat model writes; `None`: by the question.
     pub(crate) max_tokens: Option<u32>,
+    /// Most tokens of passages and conversation that it reads.
+    pub(crate) context_tokens: usize,
     pub(crate) on_failure: OnFailure,
     pub(crate) search: SearchOptions,
 }
@@ -70,10 +95,13 @@ impl AnswerOptions {
                 .integer("sentence_limit", 1..=200)?
                 .map_or(Self::SENTENCE_LIMIT, |n| n as usize),
             generate: reader.boolean("generate")?.unwrap_or(true),
-            policy: reader.choice("policy")?.unwrap_or(Policy::Strict),
+            policy: reader.choice("policy")?.map_or_else(Policy::configured, Ok)?,
             temperature: reader.number("temperature", 0.0..=2.0)?.unwrap_or(0.0) as f32,
             top_p: reader.number("top_p", 0.0..=1.0)?.map(|share| share as f32),
             max_tokens: reader.integer("max_tokens", 1..=32_768)?.map(|n| n as u32),
+            context_tokens: reader
+                .integer("context_tokens", 100..=1_000_000)?
+                .map_or_else(config::llm_context_tokens, |n| n as usize),
             on_failure: reader.choice("on_failure")?.unwrap_or(OnFailure::Extractive),
             search: SearchOptions::read(&mut reader)?,
         };

@@ -3,7 +3,7 @@
 //! What the search found is kept between two calls, and nothing of the caller's transaction is: the end of a query may come
 //! at any time. Deltas are not checked; the answer at the end is the one that `rag_answer` gives.
 
-use super::generative::{self, Asked, ContextSection};
+use super::generative::{self, Asked, Shown};
 use super::{Answer, AnswerRequest, Found, Ready, find};
 use crate::config;
 use crate::engine::{ChatPart, ChatStream, LocalOnly};
@@ -11,7 +11,6 @@ use crate::error::Result;
 use crate::pg::principal;
 use crate::search::diagnostics::Watch;
 use rag_core::answer::delta::Deltas;
-use rag_core::answer::{leak, prompt};
 use rag_core::sentence::sentences;
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -37,7 +36,7 @@ enum State {
 /// A chat model writes.
 struct Writing {
     ready: Box<Ready>,
-    sources: Vec<ContextSection>,
+    shown: Shown,
     stream: ChatStream,
     deltas: Deltas,
     watch: Watch,
@@ -54,15 +53,15 @@ impl AnswerStream {
                 let watch = ready.stages.start("generate");
                 let deadline = Instant::now() + config::llm_deadline();
                 let Ready { route, hits, .. } = ready.as_mut();
-                let asking = generative::asked(request, route, hits).and_then(|Asked { chat, sources }| {
+                let asking = generative::asked(request, route, hits).and_then(|Asked { chat, shown }| {
                     let left = deadline.saturating_duration_since(Instant::now());
                     let stream = ChatStream::open(chat, left, &principal::current_principals()?)?;
-                    Ok((sources, stream))
+                    Ok((shown, stream))
                 });
                 match asking {
-                    Ok((sources, stream)) => State::Writing(Box::new(Writing {
+                    Ok((shown, stream)) => State::Writing(Box::new(Writing {
                         ready,
-                        sources,
+                        shown,
                         stream,
                         deltas: Deltas::default(),
                         watch,
@@ -105,14 +104,14 @@ impl AnswerStream {
 
 impl Writing {
     fn next(self) -> Result<(State, Option<AnswerPart>)> {
-        let Self { mut ready, sources, stream, mut deltas, watch, deadline, is_local_only } = self;
+        let Self { mut ready, shown, stream, mut deltas, watch, deadline, is_local_only } = self;
         let completion = match stream.next() {
             Ok(ChatPart::Delta(delta, stream)) => {
-                let shown = deltas.push(&delta);
+                let text = deltas.push(&delta);
                 // The checked answer will not repeat what the model was told, either.
-                let is_shown = !shown.is_empty() && !leak::repeats(deltas.shown(), prompt::INSTRUCTIONS);
-                let part = is_shown.then_some(AnswerPart::Delta(shown));
-                let writing = Self { ready, sources, stream, deltas, watch, deadline, is_local_only };
+                let is_fit = !text.is_empty() && !shown.is_repeated_in(deltas.shown());
+                let part = is_fit.then_some(AnswerPart::Delta(text));
+                let writing = Self { ready, shown, stream, deltas, watch, deadline, is_local_only };
                 return Ok((State::Writing(Box::new(writing)), part));
             }
             Ok(ChatPart::End(completion)) => completion,
@@ -121,10 +120,10 @@ impl Writing {
         let _local_only = is_local_only.then(LocalOnly::enter);
         let (terms, route) = ready.terms(deadline);
         route.answered_by(&completion);
-        let outcome = generative::read(&terms, &sources, &completion);
+        let outcome = generative::read(&terms, &shown, &completion);
         let answer = ready.generated(watch, outcome)?;
         let rest = deltas.finish();
-        if rest.is_empty() || leak::repeats(deltas.shown(), prompt::INSTRUCTIONS) {
+        if rest.is_empty() || shown.is_repeated_in(deltas.shown()) {
             return Ok(ended(answer, &deltas));
         }
         Ok((State::Known(VecDeque::new(), Box::new(answer)), Some(AnswerPart::Delta(rest))))

@@ -3,4 +3,5 @@
 pub(crate) mod acronym;
 pub(crate) mod create;
 pub(crate) mod name;
+pub(crate) mod prompt;
 pub(crate) mod rights;

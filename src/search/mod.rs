@@ -15,7 +15,7 @@ mod hop;
 pub(crate) mod keyword;
 pub(crate) mod log;
 pub(crate) mod options;
-mod preprocess;
+pub(crate) mod preprocess;
 pub(crate) mod related;
 pub(crate) mod rerank;
 mod retriever;

@@ -8,6 +8,7 @@ mod acronyms;
 mod chat;
 mod spelling;
 
+pub(crate) use chat::ask;
 pub(super) use chat::next_question;
 
 use super::diagnostics::Stages;
@@ -246,7 +247,7 @@ fn tongues(scope: &Scope) -> Vec<Tongue> {
 }
 
 /// What a stage tells of some texts.
-fn told<'a>(how: &str, texts: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn told<'a>(how: &str, texts: impl Iterator<Item = &'a str>) -> String {
     let all = format!("{how}{}", texts.collect::<Vec<_>>().join("; "));
     match all.char_indices().nth(MAX_TOLD_CHARS) {
         Some((cut, _)) => format!("{}…", &all[..cut]),

@@ -139,6 +139,14 @@ impl Scope {
         ids
     }
 
+    /// The collection that all the domains are in, if it is one.
+    pub(crate) fn sole_collection(&self) -> Option<Id> {
+        match self.collections()[..] {
+            [sole] => Some(sole),
+            _ => None,
+        }
+    }
+
     /// Ids of the domains by embedding model.
     pub(crate) fn by_model(&self) -> Vec<(&str, Vec<Id>)> {
         let mut groups: Vec<(&str, Vec<Id>)> = Vec::new();

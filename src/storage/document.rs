@@ -74,6 +74,16 @@ pub(crate) fn count_named(domains: &[Id], names: &[&str]) -> Result<usize> {
     Ok(found.unwrap_or(0) as usize)
 }
 
+/// The characters of a document's text between two places, as the caller sees it. None where it is not kept, or not seen.
+pub(crate) fn text_between(document: Id, char_from: i32, char_to: i32) -> Result<Option<String>> {
+    let text = spi::read_snapshot_one(
+        "SELECT substr(d.text, $2 + 1, $3 - $2) FROM rag.document d WHERE d.id = $1",
+        vec![uuid(document).into(), char_from.into(), char_to.into()],
+        |row| Ok(row.get(1)),
+    )?;
+    Ok(text.flatten())
+}
+
 /// The document of this key, if the caller sees one.
 pub(crate) fn find_by_uri(collection: &str, owner: &str, uri: &str) -> Result<Option<Id>> {
     let found = spi::read_latest_one(

@@ -1,5 +1,9 @@
 //! Tables of queries and judgements, which are users' own: read as the caller, whole, and checked while they are read.
 
+mod answers;
+
+pub(crate) use answers::{JudgedQuestion, questions};
+
 use super::relation::{self, Attribute, Relation};
 use crate::error::{Error, Result, excerpt};
 use crate::pg::{Oid, spi};
@@ -31,6 +35,7 @@ enum Kind {
     Any,
     Text,
     Integer,
+    Boolean,
 }
 
 impl Kind {
@@ -38,6 +43,7 @@ impl Kind {
         match self {
             Self::Any => true,
             Self::Text => attribute.category == "S",
+            Self::Boolean => attribute.type_name == "pg_catalog.bool",
             Self::Integer => ["int2", "int4", "int8"]
                 .iter()
                 .any(|name| attribute.type_name == format!("pg_catalog.{name}")),
@@ -49,6 +55,7 @@ impl Kind {
             Self::Any => "any type",
             Self::Text => "a text",
             Self::Integer => "an integer",
+            Self::Boolean => "a boolean",
         }
     }
 }
@@ -109,42 +116,29 @@ pub(crate) fn judgements(table: Oid) -> Result<Judgements> {
 /// A relation that the caller may read.
 struct Table {
     relation: Relation,
+    /// The argument that names it.
+    argument: &'static str,
 }
 
 impl Table {
-    fn open(oid: Oid, argument: &str, columns: &[(&str, Kind)]) -> Result<Self> {
+    fn open(oid: Oid, argument: &'static str, columns: &[(&str, Kind)]) -> Result<Self> {
         let gone = || Error::missing(format!("{argument}: no table has the OID {}", oid.to_u32()));
         let relation = relation::relation(oid)?.ok_or_else(gone)?;
         if !["r", "p", "v", "m", "f"].contains(&relation.kind.as_str()) {
             let message = format!("{argument}: {} is no table or view", relation.full_name);
             return Err(Error::new(Code::ERRCODE_WRONG_OBJECT_TYPE, message));
         }
-        let attributes = relation::attributes(oid)?;
-        let (mut wrong, mut numbers) = (Vec::new(), Vec::new());
-        for (name, kind) in columns {
-            match attributes.iter().find(|attribute| attribute.name == *name) {
-                Some(found) if kind.fits(found) => numbers.push(found.number),
-                Some(found) => wrong.push(format!("\"{name}\" is {}, not {}", found.type_name, kind.name())),
-                None => wrong.push(format!("\"{name}\" is missing")),
-            }
-        }
-        if !wrong.is_empty() {
-            let wanted = columns.iter().map(|(name, kind)| format!("\"{name}\" ({})", kind.name()));
-            return Err(Error::invalid(format!(
-                "{argument}: {} does not have the columns that are read",
-                relation.full_name
-            ))
-            .detail(format!("Column {}.", wrong.join(", ")))
-            .hint(format!(
-                "Columns are {}: a view can give them these names.",
-                wanted.collect::<Vec<_>>().join(", ")
-            )));
-        }
-        if !relation::rights(oid, &numbers)?.can_read {
-            return Err(Error::forbidden(format!("permission denied for {}", relation.full_name))
-                .hint("The columns are read as the caller: GRANT SELECT on them."));
-        }
-        if relation::lock(oid) { Ok(Self { relation }) } else { Err(gone()) }
+        check_columns(&relation, argument, columns)?;
+        if relation::lock(oid) { Ok(Self { relation, argument }) } else { Err(gone()) }
+    }
+
+    /// Those of the columns that it has. They are checked as the ones are that it must have.
+    fn present<'a>(&self, columns: &[(&'a str, Kind)]) -> Result<Vec<&'a str>> {
+        let attributes = relation::attributes(self.relation.oid)?;
+        let has = |name: &str| attributes.iter().any(|attribute| attribute.name == name);
+        let present: Vec<(&str, Kind)> = columns.iter().copied().filter(|(name, _)| has(name)).collect();
+        check_columns(&self.relation, self.argument, &present)?;
+        Ok(present.into_iter().map(|(name, _)| name).collect())
     }
 
     /// Quoted, with its schema.
@@ -178,4 +172,34 @@ impl Table {
         Error::invalid(format!("{} has two rows of {what}", self.full_name()))
             .hint("A view can keep one of them: SELECT DISTINCT ON, or max(relevance).")
     }
+}
+
+/// 22023: a column is missing or of another type. 42501: the caller may not read one.
+fn check_columns(relation: &Relation, argument: &str, columns: &[(&str, Kind)]) -> Result<()> {
+    let attributes = relation::attributes(relation.oid)?;
+    let (mut wrong, mut numbers) = (Vec::new(), Vec::new());
+    for (name, kind) in columns {
+        match attributes.iter().find(|attribute| attribute.name == *name) {
+            Some(found) if kind.fits(found) => numbers.push(found.number),
+            Some(found) => wrong.push(format!("\"{name}\" is {}, not {}", found.type_name, kind.name())),
+            None => wrong.push(format!("\"{name}\" is missing")),
+        }
+    }
+    if !wrong.is_empty() {
+        let wanted = columns.iter().map(|(name, kind)| format!("\"{name}\" ({})", kind.name()));
+        return Err(Error::invalid(format!(
+            "{argument}: {} does not have the columns that are read",
+            relation.full_name
+        ))
+        .detail(format!("Column {}.", wrong.join(", ")))
+        .hint(format!(
+            "Columns are {}: a view can give them these names.",
+            wanted.collect::<Vec<_>>().join(", ")
+        )));
+    }
+    if !relation::rights(relation.oid, &numbers)?.can_read {
+        return Err(Error::forbidden(format!("permission denied for {}", relation.full_name))
+            .hint("The columns are read as the caller: GRANT SELECT on them."));
+    }
+    Ok(())
 }

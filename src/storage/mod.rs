@@ -25,6 +25,7 @@ pub(crate) mod judgement;
 pub(crate) mod metadata;
 pub(crate) mod model_change;
 pub(crate) mod note;
+pub(crate) mod prompt_template;
 pub(crate) mod query_log;
 pub(crate) mod relation;
 pub(crate) mod segment;

@@ -4,6 +4,7 @@
 //! for the query. A grade above 0 is relevant, 0 and below is not. Who stands where, ties included, is decided before:
 //! a document that stands twice would count twice.
 
+pub mod answers;
 mod bootstrap;
 
 pub use bootstrap::{RESAMPLES, paired_bootstrap};

@@ -4,7 +4,7 @@
 //! gives scores rather than an order, so that each passage has exactly one and a reply can be checked.
 
 use crate::answer::cite::json_objects;
-use crate::answer::{Passage, prompt};
+use crate::answer::prompt;
 
 /// The name that stands for the chat model where a reranker is named.
 pub const CHAT_MODEL: &str = "chat";
@@ -15,8 +15,8 @@ pub const MAX_CHAT_PASSAGES: usize = 15;
 /// JSON schema of the reply that [`chat_prompt`] asks for. Scores are listed, for not every server knows bounds.
 pub const SCORES_SCHEMA: &str = r#"{"type":"object","properties":{"scores":{"type":"array","items":{"type":"object","properties":{"n":{"type":"integer"},"score":{"type":"integer","enum":[0,1,2,3,4,5,6,7,8,9,10]}},"required":["n","score"],"additionalProperties":false}}},"required":["scores"],"additionalProperties":false}"#;
 
-/// Characters of a passage that are shown, on average; what a short one leaves goes to the others.
-const PASSAGE_CHARS: usize = 1_200;
+/// Tokens of a passage that are shown, on average; what a short one leaves goes to the others.
+const PASSAGE_TOKENS: usize = 300;
 
 /// The highest score.
 const MAX_SCORE: u64 = 10;
@@ -33,11 +33,7 @@ Reply with one JSON object and nothing else: {\"scores\": [{\"n\": 1, \"score\":
 /// The messages of a prompt, as role and content: instructions, then the passages, numbered from 1 in their order, with
 /// the query after them. At most [`MAX_CHAT_PASSAGES`] are asked for; all are shown, long ones cut at the end of a sentence.
 pub fn chat_prompt(query: &str, passages: &[&str]) -> Vec<(&'static str, String)> {
-    let quoted: Vec<Passage<'_>> = passages
-        .iter()
-        .map(|text| Passage { title: "", header_path: &[], table_header: None, text })
-        .collect();
-    let shown = prompt::numbered(&quoted, PASSAGE_CHARS * passages.len());
+    let shown = prompt::numbered(passages, PASSAGE_TOKENS * passages.len());
     vec![
         ("system", INSTRUCTIONS.to_owned()),
         ("user", format!("{shown}\nQuery: {}", prompt::sanitised_question(query))),
@@ -92,6 +88,7 @@ pub fn chat_logits(scores: &[u64]) -> Vec<f64> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::answer::block;
     use proptest::prelude::*;
 
     #[test]
@@ -110,8 +107,8 @@ mod tests {
         let passages = [long.as_str(); MAX_CHAT_PASSAGES];
         let content = &chat_prompt("q", &passages)[1].1;
         assert_eq!(content.matches("<passage").count(), MAX_CHAT_PASSAGES);
-        let chars = content.chars().count();
-        assert!(chars <= (PASSAGE_CHARS + 40) * MAX_CHAT_PASSAGES + 40, "{chars}");
+        let tokens = block::tokens(content);
+        assert!(tokens <= (PASSAGE_TOKENS + 20) * MAX_CHAT_PASSAGES + 20, "{tokens}");
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub(super) fn write(
         (_, Task::Decompose) => "decompose",
         (_, Task::Passage) => "hyde",
         (_, Task::NextQuestion) => NEXT_QUESTION,
+        (_, Task::FollowUp) => "follow_up",
     };
     if step == Step::Auto && (!is_wanted(query) || config::llm_url().is_none()) {
         let why = if is_wanted(query) { NO_MODEL } else { NOT_WANTED };
@@ -76,7 +77,8 @@ pub(in crate::search) fn next_question(
     }))
 }
 
-fn ask(task: Task, query: &str, found: &[&str], within: Duration) -> Result<Vec<String>> {
+/// What the chat model makes of a query. `found` is what the task shows beside it.
+pub(crate) fn ask(task: Task, query: &str, found: &[&str], within: Duration) -> Result<Vec<String>> {
     if config::llm_url().is_none() {
         return Err(Error::not_ready(NO_MODEL).hint("rag_ext.llm_url names an endpoint."));
     }

@@ -21,9 +21,10 @@ const BY_DOMAIN: [&str; 12] = [
     "graph_job",
 ];
 /// Relations that are not for ordinary roles.
-const INTERNAL: [&str; 9] = [
+const INTERNAL: [&str; 10] = [
     "gateway",
     "log_reader",
+    "prompt",
     "embedding",
     "vector_space",
     "added_policy",

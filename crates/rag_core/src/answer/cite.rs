@@ -25,11 +25,12 @@ const MIN_QUOTE_OVERLAP: f32 = 0.3;
 /// Places at which a JSON object is looked for.
 const MAX_JSON_STARTS: usize = 32;
 
-/// A marker: `[1]`, `[1, 2]`, `[1-3]`, `[^1]`, `[passage 1]`, `【1】`, and what models put beside the number.
+/// A marker: `[1]`, `[1, 2]`, `[1-3]`, `[^1]`, `[passage 1]`, `【1】`, and what models put beside the number, as a prompt does:
+/// `[1: guide.pdf, p.3]`.
 static MARKER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r"(?ix) [\[【] \s* \^? (?: (?:passages?|sources?|citations?|docs?|documents?|refs?) \s* [:\#.]? \s* )?
-          ( \d{1,9} (?: \s* (?: [,;–-] | and | & ) \s* (?:passage\s*)? \d{1,9} )* ) \s* (?: † [^\]】]{0,40} )? [\]】]",
+          ( \d{1,9} (?: \s* (?: [,;–-] | and | & ) \s* (?:passage\s*)? \d{1,9} )* ) \s* (?: [†:] [^\]】\n]{0,200} )? [\]】]",
     )
     .ok()
 });

@@ -74,6 +74,7 @@ fn markers_are_read_in_all_their_forms() {
         &[1, 2, 3],
     );
     check("A 【1†source】 b", 3, "A [1] b", &[1]);
+    check("A [2: guide.pdf, p.3-4] b [9: x].", 3, "A [2] b.", &[2]);
     check("A [2][2][1]", 3, "A [2][2][1]", &[2, 1]);
 }
 

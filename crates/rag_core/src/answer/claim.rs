@@ -187,7 +187,7 @@ fn holders_of_names(question: &str, sentence: &str, statements: &[&str]) -> Vec<
 
 /// A number or code of a text, with what it measures.
 #[derive(Debug, Clone, PartialEq)]
-struct Number {
+pub(super) struct Number {
     /// In lower case, without the marks around it.
     word: String,
     /// What it may be as a number: `1.200` is 1.2 or 1200.
@@ -197,7 +197,7 @@ struct Number {
 }
 
 impl Number {
-    fn is(&self, other: &Self) -> bool {
+    pub(super) fn is(&self, other: &Self) -> bool {
         self.word == other.word || self.values.iter().any(|value| other.values.contains(value))
     }
 
@@ -211,7 +211,7 @@ impl Number {
 }
 
 /// The words of a text that have a digit.
-fn numbers(text: &str) -> Vec<Number> {
+pub(super) fn numbers(text: &str) -> Vec<Number> {
     let words: Vec<String> = text
         .split(|c: char| c.is_whitespace() || "()[]{}\"'“”‘’;:!?*`|".contains(c))
         .map(|word| word.trim_matches(['.', ',']).to_lowercase())

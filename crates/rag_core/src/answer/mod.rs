@@ -12,6 +12,7 @@ pub mod complexity;
 pub mod confidence;
 pub mod delta;
 pub mod extract;
+pub mod gap;
 pub mod leak;
 pub mod names;
 pub mod neutralise;
