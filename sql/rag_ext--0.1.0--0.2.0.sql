@@ -744,7 +744,7 @@ ALTER TABLE rag.prompt ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE FUNCTION rag_set_prompt(collection text, template jsonb) RETURNS void
     AS 'MODULE_PATHNAME', 'rag_set_prompt_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_set_prompt(text, jsonb) IS
-    'Superuser: what chat models are told for questions about a collection; NULL: about all that have no template of their own. template: system, tone, language, examples ([{passages, question, answer}]); an empty one takes it back. Errors: 42501, 42704 no such collection, 22023 no template. See docs/reference.md.';
+    'Superuser: what chat models are told for questions about a collection; NULL: about all that have no template of their own. template: system, tone, language, examples ([{passages, question, answer}]); an empty one takes it back. Errors: 42501, 42704 no such collection, 22023 no template, 54000 too long. See docs/reference.md.';
 
 CREATE FUNCTION rag_evaluate_answers(collection text, questions regclass, options jsonb DEFAULT '{}')
     RETURNS TABLE (
@@ -757,6 +757,8 @@ COMMENT ON FUNCTION rag_evaluate_answers(text, regclass, jsonb) IS
     'How good answers are, by questions (id, question; answer, quote, document, answerable where known) that the caller may read: a row for all, and with option per_question one for each. options: per_question (boolean), those of rag_answer. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_evaluate_answers') ON CONFLICT DO NOTHING;
 SELECT pg_extension_config_dump('rag.prompt', '');
+CREATE TRIGGER restore_unchecked BEFORE INSERT ON rag.prompt FOR EACH STATEMENT
+    WHEN (current_setting('application_name') = 'pg_restore') EXECUTE FUNCTION rag.restore_unchecked();
 -- Not of a role that is gone: its number may be another's where the dump is restored.
 SELECT pg_extension_config_dump('rag.log_reader', 'WHERE role::oid IN (SELECT r.oid FROM pg_catalog.pg_roles r)');
 

@@ -76,7 +76,7 @@ settings! {
         "The option rerank_top_n of a search goes before it. 0: as many as are asked for.";
     CONTEXT_LIMIT "context_limit" integer(10, 1..=100, Unit::Count) User Everyone
         "Most chunks, with their sections, that a chat model reads for an answer."
-        "The option context_limit of a call goes before it. They share rag_ext.llm_context_tokens.";
+        "The option context_limit of a call goes before it. They share rag_ext.context_budget.";
     MIN_SUPPORT "min_support" real(-1.0, -1.0..=1.0) User Everyone
         "Least support of an answer's citations, from 0 to 1."
         "The option min_support of a call goes before it. Below 0: the answer_threshold of the reranker, or 0.5 where it has none.";
@@ -176,9 +176,9 @@ settings! {
     LLM_API_KEY_FILE "llm_api_key_file" text(c"") Reload Superusers
         "File that holds the chat endpoint's API key."
         "Read by the server's user, relative to the data directory; reloading the configuration reads it again.";
-    LLM_CONTEXT_TOKENS "llm_context_tokens" integer(4_000, 100..=1_000_000, Unit::Count) User Everyone
+    CONTEXT_BUDGET "context_budget" integer(4_000, 100..=1_000_000, Unit::Count) User Everyone
         "Most tokens of passages and conversation that a chat model reads for an answer, instructions and question beside them."
-        "The option context_tokens of a call goes before it. Tokens are estimated: four letters, or two digits or marks, are one.";
+        "The option context_budget of a call goes before it. Tokens are estimated: four letters, or two digits or marks, are one.";
     LLM_TIMEOUT "llm_timeout" integer(30_000, 100..=3_600_000, Unit::Milliseconds) Reload Superusers
         "Longest wait for one try at the chat endpoint."
         "If all tries fail, the answer is extracted from the documents. A slow model, as on a CPU, needs more; rag_ext.llm_deadline bounds all tries.";
@@ -430,8 +430,8 @@ pub(crate) fn llm_api_key_file() -> Option<PathBuf> {
 }
 
 /// Most tokens of passages and conversation in a prompt for an answer.
-pub(crate) fn llm_context_tokens() -> usize {
-    count(&LLM_CONTEXT_TOKENS) as usize
+pub(crate) fn context_budget() -> usize {
+    count(&CONTEXT_BUDGET) as usize
 }
 
 /// Time-out of one try at the chat endpoint.

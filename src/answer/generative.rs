@@ -14,7 +14,7 @@ use crate::storage::{Id, chunk, prompt_template};
 use pgrx::PgSqlErrorCode;
 use rag_core::answer::gap::is_gap;
 use rag_core::answer::prompt::{self, Block, Question};
-use rag_core::answer::{Passage, cite, extract, leak, plain};
+use rag_core::answer::{Passage, cite, leak, plain};
 use rag_wire::{Chat, ChatMessage, Completion};
 use std::collections::HashMap;
 use std::time::Instant;
@@ -122,7 +122,7 @@ pub(super) fn asked(request: &AnswerRequest<'_>, route: &mut Route, hits: &[Sear
     };
     let collection = request.scope.sole_collection();
     let template = elevated(|| prompt_template::of(collection))?;
-    let prompt = prompt::build_prompt(&question, &template, request.options.context_tokens);
+    let prompt = prompt::build_prompt(&question, &template, request.options.context_budget);
     route.neutralised = prompt.neutralised;
     let messages = prompt
         .messages
@@ -134,11 +134,7 @@ pub(super) fn asked(request: &AnswerRequest<'_>, route: &mut Route, hits: &[Sear
 }
 
 /// Reads and checks what the model wrote.
-pub(super) fn read(
-    terms: &Terms<'_>,
-    shown: &Shown,
-    completion: &Completion,
-) -> Result<Generated> {
+pub(super) fn read(terms: &Terms<'_>, shown: &Shown, completion: &Completion) -> Result<Generated> {
     let parsed = cite::parse_completion(&completion.text, shown.sources.len());
     if !parsed.found {
         return Ok(Generated::Refused(Refusal::BelowThreshold));
@@ -211,6 +207,7 @@ fn check(terms: &Terms<'_>, sources: &[ContextSection], answer: &str) -> Result<
         matched: 0,
         trouble: None,
     };
+    let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
     let mut parts: Vec<String> = Vec::new();
     for (range, numbers) in cite::marked_sentences(answer) {
         let sentence = &answer[range];
@@ -220,12 +217,11 @@ fn check(terms: &Terms<'_>, sources: &[ContextSection], answer: &str) -> Result<
             continue;
         }
         let places = if numbers.is_empty() {
-            nearest(sentence, sources)
+            cite::nearest(sentence, &texts, NEAREST)
         } else {
             numbers.iter().map(|number| number - 1).collect()
         };
-        let cited: Vec<Cited<'_>> =
-            places.iter().map(|place| sources[*place].cited(*place, hits)).collect();
+        let cited: Vec<Cited<'_>> = places.iter().map(|place| sources[*place].cited(*place, hits)).collect();
         let quotes = match &checked.trouble {
             Some(_) => support::unmeasured_quotes(question, sentence, &cited),
             None if Instant::now() >= deadline => return Err(late()),
@@ -269,18 +265,6 @@ fn check(terms: &Terms<'_>, sources: &[ContextSection], answer: &str) -> Result<
     }
     checked.text = parts.join(" ");
     Ok(Generated::Answered(checked))
-}
-
-/// Places that a sentence without a marker may be taken from: those with a statement that shares most of its words.
-fn nearest(sentence: &str, sources: &[ContextSection]) -> Vec<usize> {
-    let share = |(place, source): (usize, &ContextSection)| {
-        let quote = cite::best_quote(sentence, &source.text)?;
-        Some((place, extract::lexical_support(sentence, "", &source.text[quote])))
-    };
-    let mut found: Vec<(usize, f32)> = sources.iter().enumerate().filter_map(share).collect();
-    // Stable: of equal ones, the better passage.
-    found.sort_by(|a, b| b.1.total_cmp(&a.1));
-    found.into_iter().take(NEAREST).map(|(place, _)| place).collect()
 }
 
 /// The last part of a uri, which names the file.

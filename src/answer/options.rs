@@ -67,7 +67,7 @@ pub(crate) struct AnswerOptions {
     /// Most tokens that a chat model writes; `None`: by the question.
     pub(crate) max_tokens: Option<u32>,
     /// Most tokens of passages and conversation that it reads.
-    pub(crate) context_tokens: usize,
+    pub(crate) context_budget: usize,
     pub(crate) on_failure: OnFailure,
     pub(crate) search: SearchOptions,
 }
@@ -83,7 +83,14 @@ impl AnswerOptions {
     /// Reads the options of an answer, those of searching among them.
     pub(crate) fn read(options: &serde_json::Value) -> Result<Self> {
         let mut reader = OptionReader::new(options, "rag_answer")?;
-        let read = Self {
+        let read = Self::take(&mut reader)?;
+        reader.finish()?;
+        Ok(read)
+    }
+
+    /// Takes them out of a reader, which then may hold other options.
+    pub(crate) fn take(reader: &mut OptionReader<'_>) -> Result<Self> {
+        Ok(Self {
             k: reader.integer("k", 1..=i64::from(MAX_K))?.map_or(Self::K, |k| k as usize),
             context_limit: reader.integer("context_limit", 1..=100)?.map(|n| n as usize),
             mode: reader.choice("mode")?.unwrap_or(Mode::Hybrid),
@@ -99,14 +106,12 @@ impl AnswerOptions {
             temperature: reader.number("temperature", 0.0..=2.0)?.unwrap_or(0.0) as f32,
             top_p: reader.number("top_p", 0.0..=1.0)?.map(|share| share as f32),
             max_tokens: reader.integer("max_tokens", 1..=32_768)?.map(|n| n as u32),
-            context_tokens: reader
-                .integer("context_tokens", 100..=1_000_000)?
-                .map_or_else(config::llm_context_tokens, |n| n as usize),
+            context_budget: reader
+                .integer("context_budget", 100..=1_000_000)?
+                .map_or_else(config::context_budget, |n| n as usize),
             on_failure: reader.choice("on_failure")?.unwrap_or(OnFailure::Extractive),
-            search: SearchOptions::read(&mut reader)?,
-        };
-        reader.finish()?;
-        Ok(read)
+            search: SearchOptions::read(reader)?,
+        })
     }
 
     /// Most chunks that an answer is made of.

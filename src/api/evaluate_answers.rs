@@ -9,6 +9,7 @@ use crate::storage::judgement;
 use pgrx::JsonB;
 use pgrx::prelude::*;
 use rag_core::evaluate::answers::AnswerMeasures;
+use rag_core::option::OptionReader;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -52,7 +53,7 @@ fn rag_evaluate_answers(
 > {
     let rows = call(|| {
         let questions = required(questions, "questions")?;
-        let (options, per_question) = AnswerOptions::read_to_evaluate(&options_of(options)?)?;
+        let (options, per_question) = read(&options_of(options)?)?;
         let outcome = evaluate::evaluate(&judgement::questions(questions)?, collection, &options)?;
         Ok(rows_of(outcome, per_question))
     })?;
@@ -117,14 +118,11 @@ fn rows_of(outcome: evaluate::Outcome, per_question: bool) -> Vec<EvaluatedRow> 
     rows
 }
 
-impl AnswerOptions {
-    /// Options of an evaluation: those of an answer, and whether each question has a row.
-    fn read_to_evaluate(options: &Value) -> Result<(Self, bool)> {
-        let mut own = options.clone();
-        let per_question = own.as_object_mut().and_then(|options| options.remove("per_question"));
-        let only = per_question.map_or_else(|| json!({}), |value| json!({ "per_question": value }));
-        let mut reader = rag_core::option::OptionReader::new(&only, "rag_evaluate_answers")?;
-        let per_question = reader.boolean("per_question")?.unwrap_or(false);
-        Ok((Self::read(&own)?, per_question))
-    }
+/// Options of an evaluation: those of an answer, and whether each question has a row.
+fn read(options: &Value) -> Result<(AnswerOptions, bool)> {
+    let mut reader = OptionReader::new(options, "rag_evaluate_answers")?;
+    let per_question = reader.boolean("per_question")?.unwrap_or(false);
+    let options = AnswerOptions::take(&mut reader)?;
+    reader.finish()?;
+    Ok((options, per_question))
 }

@@ -23,7 +23,7 @@ const MAX_EXAMPLES: usize = 8;
 const MAX_PASSAGES: usize = 8;
 
 /// Says what a collection's prompts are, or those of all collections without their own; an empty template takes that back.
-/// 42501: no superuser. 22023: no template.
+/// 42501: no superuser. 22023: no template. 54000: it is too long.
 pub(crate) fn set(collection: Option<&str>, template: &Value) -> Result<()> {
     if !server::user_is_superuser() {
         return Err(Error::forbidden(format!("permission denied for {OWNER}")).hint("Must be superuser."));
@@ -83,7 +83,7 @@ fn texts(passages: &Value) -> Result<Vec<String>> {
         .iter()
         .map(|text| match text.as_str() {
             Some(text) if text.chars().count() <= MAX_EXAMPLE_CHARS => Ok(text.to_owned()),
-            Some(_) => Err(Error::invalid(format!(
+            Some(_) => Err(Error::limit(format!(
                 "a passage of rag_set_prompt has more than {MAX_EXAMPLE_CHARS} characters"
             ))),
             None => Err(Error::invalid("passages of rag_set_prompt must be texts").hint(HINT)),
@@ -94,7 +94,7 @@ fn texts(passages: &Value) -> Result<Vec<String>> {
 fn list<'a>(value: &'a Value, key: &str, most: usize) -> Result<&'a Vec<Value>> {
     match value.as_array() {
         Some(list) if list.len() <= most => Ok(list),
-        Some(list) => Err(Error::invalid(format!(
+        Some(list) => Err(Error::limit(format!(
             "option \"{key}\" of {OWNER} has {} elements, but the limit is {most}",
             list.len()
         ))),

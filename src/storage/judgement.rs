@@ -137,7 +137,9 @@ impl Table {
         let attributes = relation::attributes(self.relation.oid)?;
         let has = |name: &str| attributes.iter().any(|attribute| attribute.name == name);
         let present: Vec<(&str, Kind)> = columns.iter().copied().filter(|(name, _)| has(name)).collect();
-        check_columns(&self.relation, self.argument, &present)?;
+        if !present.is_empty() {
+            check_columns(&self.relation, self.argument, &present)?;
+        }
         Ok(present.into_iter().map(|(name, _)| name).collect())
     }
 

@@ -33,5 +33,6 @@ pub(crate) fn of(collection: Option<Id>) -> Result<PromptTemplate> {
         |row| row.require::<JsonB>(1),
     )?;
     let Some(JsonB(stored)) = stored else { return Ok(PromptTemplate::default()) };
-    serde_json::from_value(stored).map_err(|e| Error::damaged(format!("a row of rag.prompt is no template: {e}")))
+    serde_json::from_value(stored)
+        .map_err(|e| Error::damaged(format!("a row of rag.prompt is no template: {e}")))
 }

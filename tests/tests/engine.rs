@@ -12,6 +12,8 @@ mod dying;
 mod generating;
 #[path = "engine/offline.rs"]
 mod offline;
+#[path = "engine/prompting.rs"]
+mod prompting;
 #[path = "engine/providers.rs"]
 mod providers;
 #[path = "engine/settings.rs"]

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "evaluate/answers.rs"]
+mod answers;
+
 use rag_tests::{Cluster, Database, Session};
 
 /// Six notes, and queries with grades: the fourth finds nothing that was judged, the fifth was judged by nobody.

@@ -14,12 +14,8 @@ pub(crate) struct JudgedQuestion {
 }
 
 /// Columns that need not be there, in the order of the statement behind `id` and `question`.
-const OPTIONAL: [(&str, Kind); 4] = [
-    ("answer", Kind::Text),
-    ("quote", Kind::Text),
-    ("document", Kind::Any),
-    ("answerable", Kind::Boolean),
-];
+const OPTIONAL: [(&str, Kind); 4] =
+    [("answer", Kind::Text), ("quote", Kind::Text), ("document", Kind::Any), ("answerable", Kind::Boolean)];
 
 /// The questions, in the order of their ids: `id` of any type that has an order, `question` a text; `answer` and `quote`
 /// texts, `document` of any type, `answerable` a boolean. Errors as [`super::queries`].

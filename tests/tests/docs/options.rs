@@ -7,10 +7,11 @@ use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A call of each function that takes options, as far as it needs other arguments.
-const CALLS: [(&str, &str); 22] = [
+const CALLS: [(&str, &str); 23] = [
     ("rag_search", "'x'"),
     ("rag_explain", "'x'"),
     ("rag_evaluate", "NULL, 'query', 'judgement'"),
+    ("rag_evaluate_answers", "NULL, 'question'"),
     ("rag_feedback", "'x', rag.new_id(), 1"),
     ("rag_answer", "'x'"),
     ("rag_answer_stream", "'x'"),
@@ -40,6 +41,7 @@ fn prepared(database: &Database<'_>) -> Session {
     let mut admin = database.admin();
     admin.run(
         "CREATE TABLE query AS SELECT 1 AS id, 'x'::text AS query;
+         CREATE TABLE question AS SELECT 1 AS id, 'x'::text AS question;
          CREATE TABLE judgement AS SELECT 1 AS query_id, 'x'::text AS document, 1 AS relevance",
     );
     admin.run("CREATE TABLE source (id int PRIMARY KEY, body text); INSERT INTO rag.document (content) VALUES ('x')");

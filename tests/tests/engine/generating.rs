@@ -95,6 +95,7 @@ fn the_policy_says_what_becomes_of_unsupported_sentences() {
             r#"{"policy": "cited"}"#,
             "It is 35 metres tall. [1] The keeper of it lives in Berlin. [unsupported] Nice. [unsupported]",
         ),
+        (r#"{"policy": "kept"}"#, "It is 35 metres tall. [1] The keeper of it lives in Berlin. [2] Nice."),
         (r#"{"policy": "free"}"#, "It is 35 metres tall. [1] The keeper of it lives in Berlin. [2] Nice."),
     ];
     for (options, text) in texts {
@@ -110,6 +111,14 @@ fn the_policy_says_what_becomes_of_unsupported_sentences() {
         assert!(answer["warnings"][0].as_str().unwrap().contains("2"), "{answer:#}");
     }
     ann.refuses("22023", &format!("SELECT rag_answer('{TALL}', options => '{{\"policy\": \"loose\"}}')"));
+    for (word, text) in [("drop", texts[0].1), ("flag", texts[2].1), ("keep", texts[3].1)] {
+        ann.run(&format!("SET rag_ext.unsupported = '{word}'"));
+        assert_eq!(ask(&mut ann, TALL, "{}")["answer"], text, "{word}");
+        assert_eq!(ask(&mut ann, TALL, r#"{"policy": "strict"}"#)["answer"], texts[0].1, "{word}");
+    }
+    ann.run("SET rag_ext.unsupported = 'burn'");
+    ann.refuses("22023", &format!("SELECT rag_answer('{TALL}')"));
+    ann.run("RESET rag_ext.unsupported");
 
     stub.reply(ChatReply::Message("The keeper lives in Berlin.".into()));
     let free = ask(&mut ann, TALL, r#"{"policy": "free"}"#);
@@ -128,6 +137,37 @@ fn the_policy_says_what_becomes_of_unsupported_sentences() {
         assert_eq!((&answer["answer"], &answer["method"]), (&text.into(), &"chat".into()), "{answer:#}");
         assert!(answer["confidence"].is_null() && !answer["warnings"][0].is_null(), "{answer:#}");
     }
+}
+
+#[test]
+fn a_sentence_without_a_marker_is_matched_and_silence_is_no_claim() {
+    let reply = |answer: &str| ChatReply::Message(json!({"found": true, "answer": answer}).to_string());
+    let stub = ChatStub::start(reply("It is 35 metres tall [1]."));
+    let cluster = Cluster::builder("matching").setting("rag_ext.cache_size", "0").start();
+    let database = cluster.database("matching");
+    let mut ann = ready(&cluster, &database, &stub, "20s");
+    let question = "How tall is the lighthouse of Kap Arkona, when was it built, and who paid for it?";
+    stub.reply(reply(
+        "The lighthouse of Kap Arkona is 35 metres tall. It was built in 1911. The passages do not say who paid for it.",
+    ));
+    let answer = ask(&mut ann, question, r#"{"min_support": 0.3}"#);
+    assert_quotes(&mut ann, &answer);
+    assert_eq!(
+        answer["answer"],
+        "The lighthouse of Kap Arkona is 35 metres tall. [1] The passages do not say who paid for it.",
+        "{answer:#}"
+    );
+    assert_eq!(answer["citations"][0]["uri"], "arkona", "{answer:#}");
+    let unsupported = answer["unsupported"].as_array().unwrap();
+    assert!(unsupported.len() == 1 && unsupported[0]["sentence"] == "It was built in 1911.", "{answer:#}");
+    let stages = answer["diagnostics"].as_array().unwrap();
+    let check = stages.iter().find(|stage| stage["stage"] == "check").unwrap();
+    assert_eq!(check["details"]["matched"], 1, "{check:#}");
+
+    // Nothing but silence is a refusal.
+    stub.reply(reply("The passages do not say how tall it is."));
+    let silent = ask(&mut ann, TALL, "{}");
+    assert_eq!((&silent["found"], &silent["method"]), (&false.into(), &"chat".into()), "{silent:#}");
 }
 
 #[test]

@@ -22,6 +22,9 @@ pub struct ParsedAnswer {
 /// Least share of a sentence's meaningful words that its quote must hold.
 const MIN_QUOTE_OVERLAP: f32 = 0.3;
 
+/// Fewest meaningful words of a sentence that is matched with passages.
+const MIN_MATCHED_TERMS: usize = 2;
+
 /// Places at which a JSON object is looked for.
 const MAX_JSON_STARTS: usize = 32;
 
@@ -134,6 +137,24 @@ pub fn best_quote(answer_sentence: &str, passage_text: &str) -> Option<Range<usi
     let marker = crate::sentence::marker_length(&passage_text[range.clone()]);
     let inner = trimmed(passage_text, range.start + marker..range.end);
     Some(if inner.is_empty() { range } else { inner })
+}
+
+/// The passages that a sentence without a marker may be taken from, at most so many: those with a sentence that shares enough of
+/// its words, most first. Of a word or two, which any text may have, there are none.
+pub fn nearest(sentence: &str, passages: &[&str], most: usize) -> Vec<usize> {
+    let terms = Terms::new();
+    let wanted = terms.of(sentence);
+    if wanted.len() < MIN_MATCHED_TERMS {
+        return Vec::new();
+    }
+    let shared = |(index, passage): (usize, &&str)| {
+        let quote = best_quote(sentence, passage)?;
+        Some((terms.of(&passage[quote]).intersection(&wanted).count(), index))
+    };
+    let mut found: Vec<(usize, usize)> = passages.iter().enumerate().filter_map(shared).collect();
+    // Stable: of equal ones, the better passage.
+    found.sort_by_key(|(shared, _)| std::cmp::Reverse(*shared));
+    found.into_iter().take(most).map(|(_, index)| index).collect()
 }
 
 /// The markers of a text outside of code, with their numbers; ranges such as `1-3` are spelt out.

@@ -98,6 +98,16 @@ fn sentences_own_the_markers_inside_and_after_them() {
 }
 
 #[test]
+fn a_sentence_without_a_marker_is_nearest_to_what_shares_its_words() {
+    let passages =
+        ["The fee is 60 euros.", "A locker costs money.", "The yearly fee of the club is 60 euros."];
+    assert_eq!(nearest("The yearly fee is 60 euros.", &passages, 2), [2, 0]);
+    assert_eq!(nearest("The yearly fee is 60 euros.", &passages, 1), [2]);
+    assert!(nearest("60", &passages, 3).is_empty() && nearest("", &passages, 3).is_empty());
+    assert!(nearest("Sourdough rises over night.", &passages, 3).is_empty());
+}
+
+#[test]
 fn the_quote_is_the_sentence_that_says_it() {
     let passage =
         "# Autovacuum\n\nVacuum is important. The default is three workers. Many workers need memory.";

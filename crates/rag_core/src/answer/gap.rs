@@ -25,7 +25,10 @@ static SILENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// What a claim may stand behind.
 static TURN: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)[;—–]|\b(?:but|however|although|though|while|whereas|because|since|aber|jedoch|weil|mais)\b").ok()
+    Regex::new(
+        r"(?i)[;—–]|\b(?:but|however|although|though|while|whereas|because|since|aber|jedoch|weil|mais)\b",
+    )
+    .ok()
 });
 
 /// Whether a sentence says nothing but that the passages do not cover something. It names no number that is not in the

@@ -73,7 +73,8 @@ pub fn measures(expected: &Expected, given: &Given) -> AnswerMeasures {
         !wanted.is_empty() && normal(text).contains(&wanted)
     };
     let is_wanted = |cited: &Cited, document: &str| cited.names.iter().any(|name| name == document);
-    let is_quoted = |quote: &str| citations.iter().any(|cited| holds(quote, &cited.quote) || holds(&cited.quote, quote));
+    let is_quoted =
+        |quote: &str| citations.iter().any(|cited| holds(quote, &cited.quote) || holds(&cited.quote, quote));
 
     let answerable = expected.is_answerable.then_some(());
     let document = answerable.and(expected.document.as_deref());
@@ -90,9 +91,8 @@ pub fn measures(expected: &Expected, given: &Given) -> AnswerMeasures {
         quoted: answerable.and(expected.quote.as_deref()).map(|quote| truth(is_answered && is_quoted(quote))),
         citation_precision: document.and_then(|document| share(of_document(document), citations.len())),
         citation_recall: document.map(|document| truth(of_document(document) > 0)),
-        first_citation: document.and_then(|document| {
-            citations.first().map(|first| truth(is_wanted(first, document)))
-        }),
+        first_citation: document
+            .and_then(|document| citations.first().map(|first| truth(is_wanted(first, document)))),
         faithfulness: given.text.as_deref().and_then(|text| {
             let sentences = marked_sentences(text);
             let supported = sentences.iter().filter(|(_, numbers)| !numbers.is_empty()).count();
@@ -151,14 +151,20 @@ mod tests {
     fn an_answer_is_measured_by_what_is_known_of_it() {
         let given = Given {
             text: Some("It is 35  Metres tall. [1] Nice. [2]".into()),
-            citations: vec![cited("tower.md", "the tower is 35 metres tall"), cited("fee.md", "The fee is 60.")],
+            citations: vec![
+                cited("tower.md", "the tower is 35 metres tall"),
+                cited("fee.md", "The fee is 60."),
+            ],
             unsupported: 2,
         };
         let found = measures(&expected(), &given);
         assert_eq!((found.answered, found.refused), (Some(1.0), None));
         assert_eq!((found.correct, found.quoted), (Some(1.0), Some(1.0)));
         assert_eq!((found.citation_precision, found.citation_recall), (Some(0.5), Some(1.0)));
-        assert_eq!((found.first_citation, found.faithfulness, found.exact), (Some(1.0), Some(0.5), Some(1.0)));
+        assert_eq!(
+            (found.first_citation, found.faithfulness, found.exact),
+            (Some(1.0), Some(0.5), Some(1.0))
+        );
     }
 
     #[test]

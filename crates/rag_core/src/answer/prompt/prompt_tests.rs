@@ -66,7 +66,9 @@ fn a_template_says_who_how_and_in_which_language_and_never_what_an_answer_is_mad
     let question = Question { text: "q", history: &[], blocks: &[block("One.")], is_by_topic: true };
     let prompt = build_prompt(&question, &template, 1_000);
     let told = &prompt.messages[0].1;
-    assert!(told.starts_with("You are the clerk of a harbour.") && told.contains("Answer in French. Be brief."));
+    assert!(
+        told.starts_with("You are the clerk of a harbour.") && told.contains("Answer in French. Be brief.")
+    );
     assert!(told.contains("Use only what the passages say") && told.contains("one topic"), "{told}");
     assert_eq!(*told, prompt.instructions);
     let roles: Vec<&str> = prompt.messages.iter().map(|(role, _)| *role).collect();

@@ -64,7 +64,8 @@ pub struct Example {
 impl PromptTemplate {
     /// The first message of a prompt.
     pub fn instructions(&self, is_by_topic: bool) -> String {
-        let or = |given: &Option<String>, default: &str| given.as_deref().unwrap_or(default).trim().to_owned();
+        let or =
+            |given: &Option<String>, default: &str| given.as_deref().unwrap_or(default).trim().to_owned();
         let (system, tone) = (or(&self.system, SYSTEM), or(&self.tone, TONE));
         let language = or(&self.language, LANGUAGE);
         let by_topic = if is_by_topic { BY_TOPIC } else { "" };
@@ -76,10 +77,16 @@ impl Example {
     /// As a turn of the model's own.
     pub(super) fn messages(&self) -> [(&'static str, String); 2] {
         let passage = |text| Passage { title: "", header_path: &[], table_header: None, text };
-        let blocks: Vec<Block<'_>> =
-            self.passages.iter().map(|text| Block { passage: passage(text), file: "", pages: None }).collect();
+        let blocks: Vec<Block<'_>> = self
+            .passages
+            .iter()
+            .map(|text| Block { passage: passage(text), file: "", pages: None })
+            .collect();
         let (passages, _) = shown(&blocks, EXAMPLE_TOKENS);
         let reply = serde_json::json!({ "found": !self.answer.trim().is_empty(), "answer": self.answer });
-        [("user", format!("{passages}\nQuestion: {}", self.question.trim())), ("assistant", reply.to_string())]
+        [
+            ("user", format!("{passages}\nQuestion: {}", self.question.trim())),
+            ("assistant", reply.to_string()),
+        ]
     }
 }
