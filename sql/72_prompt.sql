@@ -15,4 +15,4 @@ ALTER TABLE rag.prompt ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE FUNCTION rag_set_prompt(collection text, template jsonb) RETURNS void
     AS 'MODULE_PATHNAME', 'rag_set_prompt_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_set_prompt(text, jsonb) IS
-    'Superuser: what chat models are told for questions about a collection; NULL: about all that have no template of their own. template: system, tone, language, examples ([{passages, question, answer}]); an empty one takes it back. Errors: 42501, 42704 no such collection, 22023 no template, 54000 too long. See docs/reference.md.';
+    'Superuser: what chat models are told for questions about a collection, or with NULL about all that have no template of their own. template: system, tone, language, examples ([{passages, question, answer}]); an empty one takes it back. Errors: 22023 no template, 42501, 42704 no such collection, 54000 too long.';

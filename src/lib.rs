@@ -33,6 +33,7 @@ pub extern "C-unwind" fn _PG_init() {
     pg::statement::install();
     pg::user_id::register();
     if pg::server::is_preloading() {
+        rag_core::answer::prepare();
         pg::shared::reserve();
         pg::hint::install();
         workers::register();

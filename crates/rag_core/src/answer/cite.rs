@@ -338,6 +338,11 @@ fn is_refusal(text: &str) -> bool {
     REFUSALS.iter().any(|refusal| start.contains(refusal))
 }
 
+/// Compiles the patterns.
+pub(super) fn prepare() {
+    LazyLock::force(&MARKER);
+}
+
 #[cfg(test)]
 #[path = "cite_tests.rs"]
 mod tests;

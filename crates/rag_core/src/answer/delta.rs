@@ -154,6 +154,12 @@ fn neutral(answer: &str) -> String {
     shown
 }
 
+/// Compiles the patterns.
+pub(super) fn prepare() {
+    LazyLock::force(&LINK);
+    LazyLock::force(&ADDRESS);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

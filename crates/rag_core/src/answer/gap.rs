@@ -43,6 +43,12 @@ pub fn is_gap(question: &str, sentence: &str) -> bool {
         && numbers(&sentence).iter().all(|number| asked.iter().any(|other| other.is(number)))
 }
 
+/// Compiles the patterns.
+pub(super) fn prepare() {
+    LazyLock::force(&SILENCE);
+    LazyLock::force(&TURN);
+}
+
 #[cfg(test)]
 mod tests {
     use super::is_gap;

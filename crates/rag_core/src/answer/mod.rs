@@ -33,3 +33,13 @@ pub struct Passage<'a> {
     /// The passage itself.
     pub text: &'a str,
 }
+
+/// Compiles the patterns of these modules, which takes some tens of milliseconds, before one is needed: a process that forks others
+/// does it once for all of them.
+pub fn prepare() {
+    cite::prepare();
+    delta::prepare();
+    gap::prepare();
+    neutralise::prepare();
+    plain::prepare();
+}

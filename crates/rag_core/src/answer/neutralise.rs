@@ -151,6 +151,12 @@ impl Neutralised {
     }
 }
 
+/// Compiles the patterns.
+pub(super) fn prepare() {
+    hidden::prepare();
+    instruction::prepare();
+}
+
 #[cfg(test)]
 #[path = "neutralise_tests.rs"]
 mod tests;

@@ -181,6 +181,16 @@ fn without_active(text: &str) -> String {
         .into_owned()
 }
 
+/// Compiles the patterns.
+pub(super) fn prepare() {
+    LazyLock::force(&ESCAPES);
+    LazyLock::force(&ADDRESSES);
+    LazyLock::force(&SCHEMES);
+    LazyLock::force(&ACTIVE);
+    entity::prepare();
+    link::prepare();
+}
+
 #[cfg(test)]
 #[path = "plain_tests.rs"]
 mod tests;

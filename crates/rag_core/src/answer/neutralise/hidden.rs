@@ -58,3 +58,8 @@ fn next_hidden(text: &str, from: usize) -> Option<Range<usize>> {
         _ => None,
     }
 }
+
+/// Compiles the patterns.
+pub(super) fn prepare() {
+    LazyLock::force(&HIDING);
+}

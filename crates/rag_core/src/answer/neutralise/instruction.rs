@@ -196,3 +196,8 @@ fn is_loud(sentence: &str) -> bool {
     let role: String = plain[start..].chars().take_while(|c| c.is_alphabetic()).collect();
     role.chars().count() > 3 && role.chars().all(char::is_uppercase)
 }
+
+/// Compiles the patterns.
+pub(super) fn prepare() {
+    LazyLock::force(&PATTERNS);
+}

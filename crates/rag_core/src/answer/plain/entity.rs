@@ -70,3 +70,8 @@ fn character(found: &Captures<'_>) -> String {
     }
     .to_owned()
 }
+
+/// Compiles the patterns.
+pub(super) fn prepare() {
+    LazyLock::force(&ENTITY);
+}

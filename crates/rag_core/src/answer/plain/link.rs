@@ -108,3 +108,8 @@ pub(super) fn broken(code: &str) -> String {
         None => code,
     }
 }
+
+/// Compiles the patterns.
+pub(super) fn prepare() {
+    LazyLock::force(&DEFINITION);
+}

@@ -1,3 +1,5 @@
+//! Prompts as models see them.
+
 #![allow(clippy::unwrap_used)]
 
 use super::*;
