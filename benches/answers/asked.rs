@@ -48,7 +48,7 @@ pub(crate) fn ask(asked: &mut Asked<'_>, options: &str) -> (Vec<Reply>, Times) {
         .prepare("SELECT rag_answer($1, filter => $2::text::jsonb, options => $3::text::jsonb)::text")
         .unwrap();
     let quote = client
-        .prepare("SELECT substr(text, $2 + 1, $3 - $2) FROM rag.document WHERE id = $1::text::uuid")
+        .prepare("SELECT substr(text, $2 + 1, $3 - $2), uri FROM rag.document WHERE id = $1::text::uuid")
         .unwrap();
     let replies = questions
         .iter()
@@ -58,7 +58,7 @@ pub(crate) fn ask(asked: &mut Asked<'_>, options: &str) -> (Vec<Reply>, Times) {
                 timed(|| client.query_one(&statement, &[&question.text, &filter, &options]).unwrap());
             times.push(time);
             let answer: Value = serde_json::from_str(row.get(0)).unwrap();
-            let stored = |citation: &Value| -> Option<String> {
+            let stored = |citation: &Value| -> Option<(String, String)> {
                 let place = |key: &str| citation[key].as_i64().unwrap() as i32;
                 let row = client
                     .query_opt(
@@ -66,7 +66,7 @@ pub(crate) fn ask(asked: &mut Asked<'_>, options: &str) -> (Vec<Reply>, Times) {
                         &[&citation["document_id"].as_str().unwrap(), &place("char_from"), &place("char_to")],
                     )
                     .unwrap();
-                row.map(|row| row.get(0))
+                row.map(|row| (row.get(0), row.get(1)))
             };
             reply(question, &answer, stored)
         })
@@ -74,17 +74,24 @@ pub(crate) fn ask(asked: &mut Asked<'_>, options: &str) -> (Vec<Reply>, Times) {
     (replies, times)
 }
 
-fn reply(question: &Question, answer: &Value, mut stored: impl FnMut(&Value) -> Option<String>) -> Reply {
+/// `stored` is what stands at a citation's place, and the uri of its document.
+fn reply(
+    question: &Question,
+    answer: &Value,
+    stored: impl FnMut(&Value) -> Option<(String, String)>,
+) -> Reply {
     let text = answer["answer"].as_str().unwrap().to_owned();
     let none = Vec::new();
     let citations = answer["citations"].as_array().unwrap_or(&none);
     let quotes: Vec<&str> = citations.iter().map(|citation| citation["quote"].as_str().unwrap()).collect();
-    let untrue =
-        citations.iter().filter(|citation| stored(citation).as_deref() != citation["quote"].as_str());
-    let untrue_quotes = untrue.count();
+    let stored: Vec<Option<(String, String)>> = citations.iter().map(stored).collect();
+    let is_true = |(stored, quote): &(&Option<(String, String)>, &&str)| {
+        stored.as_ref().is_some_and(|(text, _)| text == **quote)
+    };
+    let untrue_quotes = stored.iter().zip(&quotes).filter(|pair| !is_true(pair)).count();
     let numbers = words_with_digits(&without_markers(&text));
     let quoted: Vec<String> = quotes.iter().flat_map(|quote| words_with_digits(quote)).collect();
-    let first = citations.first().and_then(|citation| citation["uri"].as_str()).unwrap_or_default();
+    let first = stored.first().and_then(|stored| Some(stored.as_ref()?.1.as_str())).unwrap_or_default();
     let support = answer["diagnostics"].as_array().unwrap().iter().find(|stage| stage["stage"] == "support");
     let confidence = answer["confidence"].as_f64().unwrap_or(0.0);
     let score = |name: &str| support.and_then(|stage| stage["details"]["scores"][name].as_f64());

@@ -1,7 +1,7 @@
 //! Answers beside what people judged right: how many are right, how many questions without an answer are refused, and
 //! whether quotes and numbers are true. Ends with 1 where a quote or a number is not.
 //!
-//! `answers [SET…] [fit] [list] [hold]`:
+//! `answers [SET…] [fit] [list] [hold]`, or `answers load` ([`load`]):
 //!
 //! | set | asks |
 //! |---|---|
@@ -21,6 +21,7 @@
 
 mod asked;
 mod fit;
+mod load;
 mod sets;
 mod table;
 
@@ -30,11 +31,10 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let wants = |name: &str| arguments.iter().any(|argument| argument == name);
-    if let Some(unknown) = arguments
-        .iter()
-        .find(|name| !sets::NAMES.contains(&&name[..]) && !["fit", "list", "hold"].contains(&&name[..]))
-    {
-        eprintln!("{unknown} is no set ({}), and neither fit, list nor hold", sets::NAMES.join(", "));
+    if let Some(unknown) = arguments.iter().find(|name| {
+        !sets::NAMES.contains(&&name[..]) && !["fit", "list", "hold", "load"].contains(&&name[..])
+    }) {
+        eprintln!("{unknown} is no set ({}), and neither fit, list, hold nor load", sets::NAMES.join(", "));
         return ExitCode::from(2);
     }
     let chosen: Vec<&'static str> = sets::NAMES.into_iter().filter(|name| wants(name)).collect();
@@ -46,6 +46,9 @@ fn main() -> ExitCode {
         .setting("rag_ext.bulk_threads", &threads.to_string())
         .setting("rag_ext.cache_lifetime", "0")
         .start();
+    if wants("load") {
+        return if load::measure(&cluster) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     let mut measured = Vec::new();
     let mut held = Vec::new();
     for name in chosen {

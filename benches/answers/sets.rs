@@ -173,6 +173,15 @@ struct Output {
     selected_sentences: Vec<String>,
 }
 
+/// The questions of ClapNQ, those with an answer first.
+pub(crate) fn clapnq_texts(folder: &Path) -> Vec<String> {
+    let of_file = |file: &str| -> Vec<String> {
+        let lines = fs::read_to_string(folder.join(file)).unwrap();
+        lines.lines().map(|line| serde_json::from_str::<Supported>(line).unwrap().input).collect()
+    };
+    ["answerable.jsonl", "unanswerable.jsonl"].into_iter().flat_map(of_file).collect()
+}
+
 fn clapnq_questions(folder: &Path, corpus: &Corpus) -> Vec<Question> {
     let mut questions = Vec::new();
     for (file, is_answerable) in [("answerable.jsonl", true), ("unanswerable.jsonl", false)] {

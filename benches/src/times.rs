@@ -26,6 +26,11 @@ impl Times {
         self.0.push(time);
     }
 
+    /// Takes the times of another in.
+    pub fn extend(&mut self, other: &Self) {
+        self.0.extend(&other.0);
+    }
+
     /// The sum.
     pub fn total(&self) -> Duration {
         self.0.iter().sum()
