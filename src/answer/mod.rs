@@ -3,6 +3,7 @@
 //!
 //! Whatever a model says, the extension refuses where nothing found supports an answer.
 
+mod check;
 pub(crate) mod evaluate;
 mod extractive;
 mod follow_up;
@@ -24,7 +25,8 @@ use crate::search::scope::Scope;
 use crate::search::{SearchHit, SearchRequest, has_content, search};
 use crate::storage::chunk::ShownChunk;
 use crate::storage::{Id, document};
-use generative::{Checked, Generated};
+use check::Checked;
+use generative::Generated;
 use options::Policy;
 use rag_core::answer::confidence::{self, Grounds, Level};
 use rag_core::answer::{neutralise, plain};
@@ -278,10 +280,10 @@ fn find(request: &AnswerRequest<'_>) -> Result<Found> {
 
 impl Ready {
     /// What a completion is checked by, and the way that it is asked for.
-    fn terms(&mut self, deadline: Instant) -> (generative::Terms<'_>, &mut Route) {
+    fn terms(&mut self, deadline: Instant) -> (check::Terms<'_>, &mut Route) {
         let Self { query, hits, min_support, options, route, .. } = self;
         let (policy, min_support) = (options.policy, *min_support);
-        (generative::Terms { policy, min_support, question: query, hits, deadline }, route)
+        (check::Terms { policy, min_support, question: query, hits, deadline }, route)
     }
 
     /// The answer where a chat model was asked: its own, or what takes the place of it.

@@ -171,6 +171,37 @@ fn a_sentence_without_a_marker_is_matched_and_silence_is_no_claim() {
 }
 
 #[test]
+fn code_and_tables_stay_whole_and_code_is_quoted_as_it_stands() {
+    let reply = |answer: &str| ChatReply::Message(json!({"found": true, "answer": answer}).to_string());
+    let stub = ChatStub::start(reply("It is 35 metres tall [1]."));
+    let cluster = Cluster::builder("code").setting("rag_ext.cache_size", "0").start();
+    let database = cluster.database("code");
+    let mut ann = ready(&cluster, &database, &stub, "20s");
+    ann.ingest(
+        "# Backups\n\nTo back up a running server, begin and end the backup with these functions:\n\n```\nSELECT pg_backup_start('label');\n\nSELECT pg_backup_stop();\n```\n",
+        "backup.md",
+    );
+    let question = "How do I back up a running server?";
+    let begun = "Begin and end the backup with these functions: [1]";
+    let code = "```sql\nSELECT pg_backup_start('label');\nSELECT pg_backup_stop();\n```";
+    stub.reply(reply(&format!("{begun}\n\n{code}")));
+    let answer = ask(&mut ann, question, "{}");
+    assert_quotes(&mut ann, &answer);
+    assert_eq!(answer["answer"], format!("{begun}\n\n{code}\n\n[2]"), "{answer:#}");
+    let quote = answer["citations"][1]["quote"].as_str().unwrap();
+    assert_eq!(quote, "SELECT pg_backup_start('label');\n\nSELECT pg_backup_stop();");
+
+    // A line that the documents do not have takes the block with it.
+    stub.reply(reply(&format!(
+        "{begun}\n\n{}",
+        code.replace("SELECT pg_backup_stop", "DROP DATABASE shop;\nSELECT pg_backup_stop")
+    )));
+    let answer = ask(&mut ann, question, "{}");
+    assert_quotes(&mut ann, &answer);
+    assert!(!answer["answer"].as_str().unwrap().contains("DROP"), "{answer:#}");
+}
+
+#[test]
 fn all_tries_together_have_one_deadline() {
     let stub = ChatStub::start(ChatReply::Message("It is 35 metres tall [1].".into()));
     let cluster = Cluster::builder("deadline")

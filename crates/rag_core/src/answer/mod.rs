@@ -20,6 +20,7 @@ pub mod plain;
 pub mod prompt;
 pub mod snippet;
 mod statement;
+pub mod unit;
 
 /// A text that was found and may be cited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
