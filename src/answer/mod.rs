@@ -244,7 +244,7 @@ fn find(request: &AnswerRequest<'_>) -> Result<Found> {
         scored.confidence *= names::UNKNOWN_NAME_FACTOR;
     }
 
-    let may_generate = request.options.generate && config::llm_url().is_some();
+    let may_generate = request.options.generate && config::has_chat_model();
     // Under the policy `free` it is the model that refuses.
     let asks_anyway = may_generate && request.options.policy == Policy::Free && !hits.is_empty();
     let is_supported = !scored.is_empty() && scored.confidence >= min_support;

@@ -35,7 +35,7 @@ pub(super) fn write(
         (_, Task::Passage) => "hyde",
         (_, Task::NextQuestion) => NEXT_QUESTION,
     };
-    if step == Step::Auto && (!is_wanted(query) || config::llm_url().is_none()) {
+    if step == Step::Auto && (!is_wanted(query) || !config::has_chat_model()) {
         let why = if is_wanted(query) { NO_MODEL } else { NOT_WANTED };
         let watch = stages.start(name);
         stages.done_as(watch, 1, 0, why);
@@ -77,7 +77,7 @@ pub(in crate::search) fn next_question(
 }
 
 fn ask(task: Task, query: &str, found: &[&str], within: Duration) -> Result<Vec<String>> {
-    if config::llm_url().is_none() {
+    if !config::has_chat_model() {
         return Err(Error::not_ready(NO_MODEL).hint("rag_ext.llm_url names an endpoint."));
     }
     let messages = task.prompt(query, found).into_iter();

@@ -3,7 +3,7 @@
 //! A thread of its own starts it, reads what it says and collects it: that it dies with the engine is tied to the thread that
 //! started it.
 
-use super::Launch;
+use super::{Launch, LocalModel};
 use crate::failure::{Explain, failure, internal};
 use rag_llm::{Ask, Load, MAX_CONTEXT, PROTOCOL, Told};
 use rag_wire::{Failure, FailureCode, read_frame, write_frame};
@@ -28,7 +28,7 @@ struct Process {
 
 impl Child {
     /// Starts a child, which begins to load.
-    pub(super) fn start(launch: &Launch, file: &Path) -> Result<Self, Failure> {
+    pub(super) fn start(launch: &Launch, model: &LocalModel) -> Result<Self, Failure> {
         let (send, started) = channel();
         let program = launch.program.clone();
         let run = move || match spawn(&program) {
@@ -59,8 +59,8 @@ impl Child {
         let mut child = started.map_err(|e| cannot_start(e.to_string()))?;
         child.write(&Load {
             protocol: PROTOCOL,
-            file: file.to_string_lossy().into_owned(),
-            max_context: MAX_CONTEXT,
+            file: model.file.to_string_lossy().into_owned(),
+            max_context: model.max_context.min(MAX_CONTEXT),
             threads: launch.threads,
         });
         Ok(child)

@@ -11,7 +11,7 @@ use crate::backend::Conditions;
 use crate::failure::{Explain, failure};
 use crate::model::ModelFolder;
 use crate::model::folder::BackendConfig;
-use rag_wire::{Chat, Completion, Failure, FailureCode, LOCAL_MODEL, ModelKind};
+use rag_wire::{Chat, Completion, Failure, FailureCode, LOCAL_MODEL};
 use seat::Seat;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -29,6 +29,15 @@ pub(crate) struct Launch {
     pub(crate) threads: u32,
 }
 
+/// What a folder says of its model.
+pub(crate) struct LocalModel {
+    /// The folder's name.
+    name: String,
+    file: PathBuf,
+    /// Most tokens of a conversation and its answer together.
+    max_context: u32,
+}
+
 /// The models that have been asked, by the names of their folders.
 pub(crate) struct LocalModels {
     folders: Vec<String>,
@@ -44,7 +53,7 @@ impl LocalModels {
 
     /// What keeps a model from being asked, as far as its folder shows.
     pub(crate) fn check(&self, name: &str) -> Result<(), Failure> {
-        self.file(name).map(drop)
+        self.model(name).map(drop)
     }
 
     /// The next message of a conversation; what is written goes to `deliver` as it is written.
@@ -55,9 +64,9 @@ impl LocalModels {
         conditions: &Conditions<'_>,
         deliver: &mut dyn FnMut(&str),
     ) -> Result<Completion, Failure> {
-        let file = self.file(name)?;
+        let model = self.model(name)?;
         let seat = self.seats().entry(name.to_owned()).or_default().clone();
-        seat.generate(&self.launch, (name, &file), request, conditions, deliver)
+        seat.generate(&self.launch, &model, request, conditions, deliver)
     }
 
     /// Whether a model is in memory, or being loaded.
@@ -85,14 +94,15 @@ impl LocalModels {
         seats.iter().for_each(|seat| seat.end_if_idle(now, IDLE));
     }
 
-    fn file(&self, name: &str) -> Result<PathBuf, Failure> {
+    fn model(&self, name: &str) -> Result<LocalModel, Failure> {
         let shown: String = name.chars().take(64).collect();
         let unusable = |problem: String| {
             failure(FailureCode::NotLoaded, format!("the chat model \"{LOCAL_MODEL}{shown}\" cannot be used: {problem}"))
         };
         match ModelFolder::find(&self.folders, name) {
-            Ok(Some(ModelFolder { kind: ModelKind::Chat, backend: BackendConfig::Gguf { file }, .. })) => {
-                std::path::absolute(file).map_err(|e| unusable(e.to_string()))
+            Ok(Some(ModelFolder { name, backend: BackendConfig::Gguf { file }, max_tokens, .. })) => {
+                let file = std::path::absolute(file).map_err(|e| unusable(e.to_string()))?;
+                Ok(LocalModel { name, file, max_context: u32::try_from(max_tokens).unwrap_or(u32::MAX) })
             }
             Ok(Some(_)) => Err(unusable("the folder holds no chat model".to_owned())),
             Ok(None) => Err(unusable("there is no such folder".to_owned())

@@ -1,8 +1,8 @@
 //! One model's place: who is served, the child that serves, and what is remembered of those that failed.
 
-use super::Launch;
 use super::child::Child;
 use super::turns::Turns;
+use super::{Launch, LocalModel};
 use crate::backend::Conditions;
 use crate::failure::{Explain, failure};
 use crate::log;
@@ -60,27 +60,27 @@ enum Broken {
 }
 
 impl Seat {
-    /// The next message of a conversation, by the model that is called so and lies in this file.
+    /// The next message of a conversation, by this model.
     pub(super) fn generate(
         &self,
         launch: &Launch,
-        (name, file): (&str, &Path),
+        model: &LocalModel,
         request: &Chat,
         conditions: &Conditions<'_>,
         deliver: &mut dyn FnMut(&str),
     ) -> Result<Completion, Failure> {
         let _turn = self.turns.take(conditions)?;
         let mut state = self.lock();
-        if state.serving.as_ref().is_some_and(|serving| serving.file != file) {
+        if state.serving.as_ref().is_some_and(|serving| serving.file != model.file) {
             state.serving = None;
         }
         if state.serving.is_none() {
             state.expect_rested()?;
-            let child = Child::start(launch, file)?;
-            state.serving = Some(Serving::new(child, file));
+            let child = Child::start(launch, model)?;
+            state.serving = Some(Serving::new(child, &model.file));
         }
         let Some(serving) = state.serving.as_mut() else { return Err(failure(FailureCode::Internal, "no child")) };
-        let answer = serving.wait_until_free(name, conditions).and_then(|()| {
+        let answer = serving.wait_until_free(&model.name, conditions).and_then(|()| {
             serving.ask(request);
             serving.follow(conditions, deliver)
         });
@@ -88,7 +88,7 @@ impl Seat {
         match answer {
             Ok(completion) => {
                 state.failed = None;
-                Ok(Completion { model: format!("{LOCAL_MODEL}{name}"), ..completion })
+                Ok(Completion { model: format!("{LOCAL_MODEL}{}", model.name), ..completion })
             }
             Err(Broken::Answer(failure)) => Err(failure),
             Err(Broken::Child(failure)) => {
