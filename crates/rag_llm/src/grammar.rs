@@ -53,7 +53,9 @@ impl Rules {
                 };
                 Ok(self.rule(&format!(r#""[" space ({item} ("," space {item}){more})? space "]""#)))
             }
-            Some(other) => Err(format!("it has a value of type {:?}", other.chars().take(64).collect::<String>())),
+            Some(other) => {
+                Err(format!("it has a value of type {:?}", other.chars().take(64).collect::<String>()))
+            }
             None => Err("it has a value without a type".to_owned()),
         }
     }
@@ -70,7 +72,8 @@ impl Rules {
     }
 
     fn choice(&mut self, choices: &Value) -> Result<String, String> {
-        let choices = choices.as_array().filter(|choices| !choices.is_empty()).ok_or("an enum has no values")?;
+        let choices =
+            choices.as_array().filter(|choices| !choices.is_empty()).ok_or("an enum has no values")?;
         let literals: Vec<String> = choices.iter().map(literal).collect();
         Ok(self.rule(&literals.join(" | ")))
     }
@@ -120,8 +123,22 @@ r1 ::= "{" space "\"found\"" ":" space boolean "," space "\"answer\"" ":" space 
 
     #[test]
     fn what_is_not_understood_has_no_grammar() {
-        let nested = format!("{}{}{}", r#"{"type":"array","items":"#.repeat(20), r#"{"type":"string"}"#, "}".repeat(20));
-        for schema in ["", "[]", "{}", r#"{"type":"null"}"#, r#"{"type":"array"}"#, r#"{"enum":[]}"#, r#"{"type":"object","required":["a"]}"#, &nested] {
+        let nested = format!(
+            "{}{}{}",
+            r#"{"type":"array","items":"#.repeat(20),
+            r#"{"type":"string"}"#,
+            "}".repeat(20)
+        );
+        for schema in [
+            "",
+            "[]",
+            "{}",
+            r#"{"type":"null"}"#,
+            r#"{"type":"array"}"#,
+            r#"{"enum":[]}"#,
+            r#"{"type":"object","required":["a"]}"#,
+            &nested,
+        ] {
             assert!(grammar_of_schema(schema).is_err(), "{schema}");
         }
     }

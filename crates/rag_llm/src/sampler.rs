@@ -54,7 +54,11 @@ impl Sampler {
     pub(crate) fn next(&mut self, model: &Model) -> Option<Token> {
         let token = self.chosen(model, false)?;
         // Most tokens fit, and one is looked at in much less time than all of them.
-        let token = if self.fits(token) { token } else { self.chosen(model, true).filter(|token| self.fits(*token))? };
+        let token = if self.fits(token) {
+            token
+        } else {
+            self.chosen(model, true).filter(|token| self.fits(*token))?
+        };
         // SAFETY: both samplers live as long as `self`, and the grammar takes the token.
         unsafe {
             if let Some(grammar) = self.grammar {
@@ -68,8 +72,11 @@ impl Sampler {
     fn chosen(&mut self, model: &Model, within_grammar: bool) -> Option<Token> {
         let scores = model.scores().iter().enumerate();
         self.candidates.clear();
-        self.candidates
-            .extend(scores.map(|(id, logit)| sys::llama_token_data { id: id as Token, logit: *logit, p: 0.0 }));
+        self.candidates.extend(scores.map(|(id, logit)| sys::llama_token_data {
+            id: id as Token,
+            logit: *logit,
+            p: 0.0,
+        }));
         let mut all = sys::llama_token_data_array {
             data: self.candidates.as_mut_ptr(),
             size: self.candidates.len(),

@@ -147,7 +147,9 @@ fn explain(status: Option<ExitStatus>) -> Failure {
             "the local chat model was killed (signal 9), by somebody or for want of memory on this machine",
         )
         .hint("The memory of a model is that of its file and of 8192 tokens of context at most."),
-        Some(signal) => failure(FailureCode::Provider, format!("the local chat model crashed (signal {signal})")),
+        Some(signal) => {
+            failure(FailureCode::Provider, format!("the local chat model crashed (signal {signal})"))
+        }
         None => failure(FailureCode::Provider, "the local chat model ended by itself"),
     }
 }

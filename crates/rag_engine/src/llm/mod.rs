@@ -97,7 +97,10 @@ impl LocalModels {
     fn model(&self, name: &str) -> Result<LocalModel, Failure> {
         let shown: String = name.chars().take(64).collect();
         let unusable = |problem: String| {
-            failure(FailureCode::NotLoaded, format!("the chat model \"{LOCAL_MODEL}{shown}\" cannot be used: {problem}"))
+            failure(
+                FailureCode::NotLoaded,
+                format!("the chat model \"{LOCAL_MODEL}{shown}\" cannot be used: {problem}"),
+            )
         };
         match ModelFolder::find(&self.folders, name) {
             Ok(Some(ModelFolder { name, backend: BackendConfig::Gguf { file }, max_tokens, .. })) => {

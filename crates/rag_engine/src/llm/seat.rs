@@ -79,7 +79,9 @@ impl Seat {
             let child = Child::start(launch, model)?;
             state.serving = Some(Serving::new(child, &model.file));
         }
-        let Some(serving) = state.serving.as_mut() else { return Err(failure(FailureCode::Internal, "no child")) };
+        let Some(serving) = state.serving.as_mut() else {
+            return Err(failure(FailureCode::Internal, "no child"));
+        };
         let answer = serving.wait_until_free(&model.name, conditions).and_then(|()| {
             serving.ask(request);
             serving.follow(conditions, deliver)
@@ -131,7 +133,8 @@ impl State {
     fn expect_rested(&self) -> Result<(), Failure> {
         match &self.failed {
             Some((failure, times, since))
-                if (*times > 1 || failure.code == FailureCode::NotLoaded) && since.elapsed() < RETRY_AFTER =>
+                if (*times > 1 || failure.code == FailureCode::NotLoaded)
+                    && since.elapsed() < RETRY_AFTER =>
             {
                 Err(failure.clone())
             }
@@ -143,7 +146,15 @@ impl State {
 impl Serving {
     fn new(child: Child, file: &Path) -> Self {
         let now = Instant::now();
-        Self { child, file: file.to_owned(), started: now, used: now, is_loaded: false, number: 0, stopping: None }
+        Self {
+            child,
+            file: file.to_owned(),
+            started: now,
+            used: now,
+            is_loaded: false,
+            number: 0,
+            stopping: None,
+        }
     }
 
     /// Waits until the model is loaded, and the answer that nobody waited for has ended. A model goes on loading after one who

@@ -284,7 +284,9 @@ fn read_backend(path: &Path, ours: &RagModel, kind: ModelKind) -> Result<Backend
         endpoint.api_key_file = endpoint.api_key_file.map(|file| path.join(file));
         return Ok(BackendConfig::Endpoint(endpoint));
     }
-    graph(path).map(|graph| BackendConfig::Onnx { graph }).ok_or_else(|| "the folder has no model.onnx".into())
+    graph(path)
+        .map(|graph| BackendConfig::Onnx { graph })
+        .ok_or_else(|| "the folder has no model.onnx".into())
 }
 
 /// The graph's file in a folder, if there is one.
@@ -295,7 +297,9 @@ pub(super) fn graph(path: &Path) -> Option<PathBuf> {
 fn check_weights(weights: Option<AnswerWeights>, kind: ModelKind) -> Result<(), &'static str> {
     match (weights, kind) {
         (None, _) => Ok(()),
-        (Some(_), ModelKind::Embedding | ModelKind::Chat) => Err("rag_model.json: answer_weights are for a reranker"),
+        (Some(_), ModelKind::Embedding | ModelKind::Chat) => {
+            Err("rag_model.json: answer_weights are for a reranker")
+        }
         (Some(weights), ModelKind::Reranker) if weights.are_finite() => Ok(()),
         (Some(_), ModelKind::Reranker) => Err("rag_model.json: answer_weights must be finite"),
     }
@@ -304,7 +308,9 @@ fn check_weights(weights: Option<AnswerWeights>, kind: ModelKind) -> Result<(), 
 fn check_threshold(threshold: Option<f64>, kind: ModelKind) -> Result<(), &'static str> {
     match (threshold, kind) {
         (None, _) => Ok(()),
-        (Some(_), ModelKind::Embedding | ModelKind::Chat) => Err("rag_model.json: answer_threshold is for a reranker"),
+        (Some(_), ModelKind::Embedding | ModelKind::Chat) => {
+            Err("rag_model.json: answer_threshold is for a reranker")
+        }
         (Some(threshold), ModelKind::Reranker) if (0.0..=1.0).contains(&threshold) => Ok(()),
         (Some(_), ModelKind::Reranker) => Err("rag_model.json: answer_threshold must be from 0 to 1"),
     }

@@ -78,7 +78,8 @@ mod tests {
         for (name, content) in files {
             std::fs::write(folder.path().join(name), content).unwrap();
         }
-        let ours = files.iter().find(|(name, _)| *name == "rag_model.json").map_or("{}", |(_, content)| content);
+        let ours =
+            files.iter().find(|(name, _)| *name == "rag_model.json").map_or("{}", |(_, content)| content);
         read(folder.path(), "tiny", &serde_json::from_str(ours).unwrap())
     }
 
@@ -95,7 +96,9 @@ mod tests {
     fn other_folders_are_left_alone_and_broken_ones_say_why() {
         assert!(read_folder(&[("model.onnx", "x")]).is_none());
         assert!(read_folder(&[("model.onnx", "x"), ("spare.gguf", "GGUF")]).is_none());
-        assert!(read_folder(&[("rag_model.json", r#"{"kind": "reranker"}"#), ("spare.gguf", "GGUF")]).is_none());
+        assert!(
+            read_folder(&[("rag_model.json", r#"{"kind": "reranker"}"#), ("spare.gguf", "GGUF")]).is_none()
+        );
         let chat = ("rag_model.json", r#"{"kind": "chat"}"#);
         for (files, problem) in [
             (vec![chat], "no GGUF file"),

@@ -203,7 +203,9 @@ impl Sessions {
         let mut vectors: Vec<Vec<f32>> = vectors.collect();
         let usable = match self.folder.kind {
             ModelKind::Embedding => vectors.iter_mut().all(|vector| pooling::normalise(vector)),
-            ModelKind::Reranker | ModelKind::Chat => vectors.iter().all(|logits| logits.len() == 1 && logits[0].is_finite()),
+            ModelKind::Reranker | ModelKind::Chat => {
+                vectors.iter().all(|logits| logits.len() == 1 && logits[0].is_finite())
+            }
         };
         if usable { Ok(vectors) } else { Err("the model gave a result that is not a finite number".into()) }
     }

@@ -308,12 +308,7 @@ fn endpoints_score_as_promised() {
 fn an_endpoint_generates_as_promised() {
     let server = Server::start(|_| http("200 OK", "", GOOD).into_bytes());
     let url = format!("{}/v1", server.url);
-    let endpoint = ChatEndpoint {
-        url,
-        api_key: None,
-        timeout_ms: 5000,
-        retries: 0,
-    };
+    let endpoint = ChatEndpoint { url, api_key: None, timeout_ms: 5000, retries: 0 };
     let backend = ChatBackend::new(endpoint, "tiny".into());
     generates_as_promised("chat", &backend, &|| server.requests().len());
     let input = Input::default();

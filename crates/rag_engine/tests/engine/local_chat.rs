@@ -30,7 +30,8 @@ fn local(model: &str, fallbacks: &[&str]) -> Settings {
 fn with_broken_model(settings: &mut Settings) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("broken")).unwrap();
-    let noise: Vec<u8> = b"GGUF\x03\0\0\0".iter().copied().chain((0..4000_u32).map(|n| (n * 7) as u8)).collect();
+    let noise: Vec<u8> =
+        b"GGUF\x03\0\0\0".iter().copied().chain((0..4000_u32).map(|n| (n * 7) as u8)).collect();
     std::fs::write(folder.path().join("broken/broken.gguf"), noise).unwrap();
     settings.model_folders.push(folder.path().to_str().unwrap().to_owned());
     folder
@@ -68,7 +69,8 @@ fn children(engine: &Engine) -> Vec<Pid> {
     let program = set_by_make_test("RAG_TEST_LLM");
     let is_ours = |folder: &Path| {
         let stat = std::fs::read_to_string(folder.join("stat")).unwrap_or_default();
-        let parent = stat.rsplit(')').next().and_then(|rest| rest.split_ascii_whitespace().nth(1)?.parse().ok());
+        let parent =
+            stat.rsplit(')').next().and_then(|rest| rest.split_ascii_whitespace().nth(1)?.parse().ok());
         let name = Path::new(&program).file_name().unwrap().to_str().unwrap();
         parent == Some(engine.child.id()) && stat.contains(&format!("({name})"))
     };
@@ -98,7 +100,9 @@ fn a_model_answers_and_counts_its_tokens() {
     engine.logs("confined by rlimits");
 
     // The same question at temperature 0 has the same answer, which is not from the cache for somebody else.
-    let again = completion(engine.connect().named("role:other").ask(Call::Chat(question("What is the capital of France?"))));
+    let again = completion(
+        engine.connect().named("role:other").ask(Call::Chat(question("What is the capital of France?"))),
+    );
     assert_eq!(again.text, found.text);
 }
 

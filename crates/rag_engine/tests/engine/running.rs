@@ -1,8 +1,9 @@
 //! A running engine and a client's connection to it.
 
 use rag_wire::{
-    Call, Chat, ChatEndpoint, ChatMessage, ChatModels, Embeddings, EngineCounters, EngineStatus, Failure, Hello, Lane, ModelInfo,
-    PROTOCOL_VERSION, ParseLimits, Reply, Request, Settings, TextRole, Welcome, read_frame, write_frame,
+    Call, Chat, ChatEndpoint, ChatMessage, ChatModels, Embeddings, EngineCounters, EngineStatus, Failure,
+    Hello, Lane, ModelInfo, PROTOCOL_VERSION, ParseLimits, Reply, Request, Settings, TextRole, Welcome,
+    read_frame, write_frame,
 };
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;

@@ -7,12 +7,8 @@ use rag_wire::{Call, Chat, ChatEndpoint, Completion, Failure, FailureCode, Reply
 
 fn engine_for(server: &Server, fallbacks: &[&str]) -> Engine {
     let mut settings = settings();
-    let endpoint_settings = ChatEndpoint {
-        url: format!("{}/v1", server.url),
-        api_key: None,
-        timeout_ms: 60_000,
-        retries: 0,
-    };
+    let endpoint_settings =
+        ChatEndpoint { url: format!("{}/v1", server.url), api_key: None, timeout_ms: 60_000, retries: 0 };
     settings.chat = Some(chat_models("tiny", fallbacks, endpoint_settings));
     Engine::with(settings)
 }
