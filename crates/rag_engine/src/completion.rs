@@ -218,6 +218,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_model_of_this_machine_lacks_is_no_fault_of_the_next() {
+        let check = |code, model: &str, others: &[&str]| {
+            let others = others.iter().map(|other| (*other).to_owned()).collect();
+            is_of_the_model(&failure(code, "x"), model, &others)
+        };
+        assert!(check(FailureCode::NotLoaded, "local/a", &["local/b"]));
+        assert!(check(FailureCode::NotAllowed, "a", &["local/b"]));
+        assert!(check(FailureCode::NotLoaded, "a", &["b", "local/c"]));
+        assert!(!check(FailureCode::NotLoaded, "a", &["b"]));
+        assert!(!check(FailureCode::InvalidArgument, "local/a", &["local/b"]));
+    }
+
+    #[test]
     fn a_model_leaves_time_for_the_next() {
         let deadline = Instant::now() + Duration::from_secs(600);
         let of_two = share(Some(deadline), 2);

@@ -20,6 +20,7 @@ fn try_write(
     write: &mut dyn FnMut(&[u8]) -> bool,
 ) -> Result<Outcome, Failure> {
     let unreadable = |reason: String| failure(FailureCode::Provider, reason);
+    model.begin();
     let (tokens, instructions) = model.tokens(&question.messages).map_err(unreadable)?;
     let room = model.context() as usize;
     if tokens.len() >= room {

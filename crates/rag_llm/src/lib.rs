@@ -8,11 +8,13 @@
 mod conversation;
 mod grammar;
 mod message;
+mod threads;
 mod written;
 
 pub use conversation::{Segment, segments, stand_in};
 pub use grammar::grammar_of_schema;
 pub use message::{Ask, Load, LoadedModel, Outcome, PROTOCOL, Question, Told};
+pub use threads::Threads;
 pub use written::WholeCharacters;
 
 /// Most tokens of a conversation and its answer together, whatever a model takes: the memory for them is taken at the start.

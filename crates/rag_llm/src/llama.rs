@@ -4,12 +4,14 @@
 //! Its own binding for Rust, llama-cpp-2, has no way to end a computation that is under way; so its C functions are called here.
 
 use crate::is_stopped;
+use crate::process::cpu_time;
 use llama_cpp_sys_2 as sys;
-use rag_llm::{Segment, segments, stand_in};
+use rag_llm::{Segment, Threads, segments, stand_in};
 use rag_wire::ChatMessage;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 /// Tokens that are read together. Between any two computations it is looked whether somebody still waits, and a computation of
 /// so few is short.
@@ -40,6 +42,7 @@ pub(crate) struct Model {
     template: CString,
     /// What is in the context's memory.
     read: Vec<Token>,
+    threads: Threads,
 }
 
 impl Model {
@@ -71,20 +74,23 @@ impl Model {
             return Err("a model with an encoder is no chat model".to_owned());
         }
         let vocab = NonNull::new(vocab.cast_mut()).ok_or("the file has no vocabulary")?;
-        let threads = i32::try_from(threads).unwrap_or(1).max(1);
         // SAFETY: as above; the callback takes no data.
         let context = unsafe {
             let mut params = sys::llama_context_default_params();
             params.n_ctx = u32::try_from(trained_for).unwrap_or(max_context).min(max_context);
             params.n_batch = BATCH as u32;
             params.n_ubatch = BATCH as u32;
-            params.n_threads = threads;
-            params.n_threads_batch = threads;
             params.abort_callback = Some(must_end);
             sys::llama_init_from_model(model.as_ptr(), params)
         };
         let context = NonNull::new(context).ok_or_else(|| complaint("there is no memory for its context"))?;
-        Ok(Self { context, vocab, template: template(model), read: Vec::new() })
+        Ok(Self {
+            context,
+            vocab,
+            template: template(model),
+            read: Vec::new(),
+            threads: Threads::new(threads),
+        })
     }
 
     /// Most tokens that are kept.
@@ -173,6 +179,18 @@ impl Model {
         self.read.iter().zip(tokens).take_while(|(read, token)| read == token).count()
     }
 
+    /// Takes all threads again, for a new answer.
+    pub(crate) fn begin(&mut self) {
+        let threads = self.threads.begin();
+        self.compute_with(threads);
+    }
+
+    fn compute_with(&mut self, threads: u32) {
+        let threads = i32::try_from(threads).unwrap_or(i32::MAX);
+        // SAFETY: the context lives as long as `self`.
+        unsafe { sys::llama_set_n_threads(self.context.as_ptr(), threads, threads) };
+    }
+
     /// Reads tokens behind those that were read.
     pub(crate) fn read(&mut self, tokens: &[Token]) -> Result<(), Unread> {
         for part in tokens.chunks(BATCH) {
@@ -180,6 +198,7 @@ impl Model {
                 return Err(Unread::Stopped);
             }
             let mut part = part.to_vec();
+            let (began, cpu_began) = (Instant::now(), cpu_time());
             // SAFETY: the batch points to `part`, which outlives the call, and no token is beyond the vocabulary: all came from it.
             let status = unsafe {
                 let batch = sys::llama_batch_get_one(part.as_mut_ptr(), part.len() as i32);
@@ -191,6 +210,10 @@ impl Model {
                 return Err(if is_stopped() { Unread::Stopped } else { Unread::Failed(status) });
             }
             self.read.append(&mut part);
+            let computed = self.threads.computed(began.elapsed(), cpu_time().saturating_sub(cpu_began));
+            if let Some(threads) = computed {
+                self.compute_with(threads);
+            }
         }
         Ok(())
     }

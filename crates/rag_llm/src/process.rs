@@ -3,7 +3,9 @@
 
 use nix::sys::prctl;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::time::{ClockId, clock_gettime};
 use nix::unistd::getppid;
+use std::time::Duration;
 
 /// More than the engine's own: a model is large, and the engine goes on without it.
 const OOM_SCORE: &str = "700";
@@ -53,6 +55,11 @@ fn close_inherited() {
         // The descriptor of the listing itself is closed by now: EBADF for that one.
         let _ = nix::unistd::close(fd);
     }
+}
+
+/// The time of cores that this process has taken; zero where the system does not say.
+pub(crate) fn cpu_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 /// Whether the processor has what llama.cpp was compiled for.

@@ -78,7 +78,8 @@ pub(in crate::search) fn next_question(
 
 fn ask(task: Task, query: &str, found: &[&str], within: Duration) -> Result<Vec<String>> {
     if !config::has_chat_model() {
-        return Err(Error::not_ready(NO_MODEL).hint("rag_ext.llm_url names an endpoint."));
+        return Err(Error::not_ready(NO_MODEL)
+            .hint("rag_ext.llm_model names one: at rag_ext.llm_url, or local/FOLDER."));
     }
     let messages = task.prompt(query, found).into_iter();
     let chat = Chat {

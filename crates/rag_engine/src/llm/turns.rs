@@ -1,13 +1,17 @@
 //! Turns: whoever comes first is served first, one at a time.
 
 use crate::backend::Conditions;
-use rag_wire::Failure;
+use crate::failure::failure;
+use rag_wire::{Failure, FailureCode};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How often one who waits looks whether there is still somebody to wait for.
 const GLANCE: Duration = Duration::from_millis(20);
+
+/// Most questions that wait for one model, each in a thread of its own.
+const MAX_WAITING: usize = 32;
 
 /// Who is served, and who waits.
 #[derive(Default)]
@@ -33,6 +37,10 @@ impl Turns {
     /// Waits for a turn, as long as the conditions allow.
     pub(super) fn take(&self, conditions: &Conditions<'_>) -> Result<Turn<'_>, Failure> {
         let mut queue = self.lock();
+        if queue.waiting.len() > MAX_WAITING {
+            let message = format!("{MAX_WAITING} questions wait for the local chat model already");
+            return Err(failure(FailureCode::Provider, message));
+        }
         let number = queue.next;
         queue.next += 1;
         queue.waiting.push_back(number);

@@ -107,6 +107,22 @@ fn a_model_answers_and_counts_its_tokens() {
 }
 
 #[test]
+fn a_child_ends_with_its_engine() {
+    let mut engine = Engine::with(local(SMALL, &[]));
+    let mut client = engine.connect();
+    begin(&mut client, lengthy());
+    let child = children(&engine)[0];
+    engine.child.kill().unwrap();
+    engine.child.wait().unwrap();
+    patiently("the end of the child", || {
+        let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+        let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
+        // One that nobody collects is a zombie.
+        (state.is_empty() || state.starts_with('Z')).then_some(())
+    });
+}
+
+#[test]
 fn an_answer_follows_the_schema_and_comes_in_parts() {
     let engine = Engine::with(local(SMALL, &[]));
     let mut client = engine.connect();
@@ -196,7 +212,7 @@ fn a_child_that_is_killed_fails_its_answer_and_is_replaced() {
     let replaced = children(&engine);
     assert!(replaced.len() == 1 && replaced != killed, "{replaced:?} after {killed:?}");
 
-    // One that is named no more is ended; and so are all with the engine.
+    // One that is named no more is ended.
     let mut without = settings();
     without.chat = None;
     engine.change(&without);
