@@ -70,6 +70,8 @@ fmt:
 
 clippy: deps
 	scripts/cargo.sh clippy --workspace --all-targets --features rag_ext/@pg -- --deny warnings
+	# In the profile of scripts/build.sh, which takes llama.cpp from here then.
+	scripts/cargo.sh clippy --release --package rag_llm --features llama -- --deny warnings
 
 lint: deps
 	scripts/lint.sh

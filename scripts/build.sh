@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the extension for one Postgres and gathers what is to be installed in RAG_HOME/build/<major>:
-#   rag_ext.so, rag-engine, rag-load, rag_ext.control, rag_ext--VERSION.sql, those of released versions and the upgrade steps.
+#   rag_ext.so, rag-engine, rag-llm, rag-load, rag_ext.control, rag_ext--VERSION.sql, those of released versions and the upgrade steps.
 # PG_CONFIG chooses the Postgres. Majors share one target folder: all but pgrx and the extension
 # itself is built once.
 . "$(dirname "$0")/prelude.sh"
@@ -23,6 +23,8 @@ say "building rag_ext for $("$PG_CONFIG" --version)"
 "$ROOT/scripts/cargo.sh" build --release --package rag_ext --package rag_engine --package rag_load \
   --lib --bin rag-engine --bin rag-load --no-default-features --features rag_ext/@pg >&2
 echo "$built_for" >"$target/rag_ext.built_for"
+# In a call of its own, which has the features that clippy has it with: llama.cpp is compiled once for both, in minutes.
+"$ROOT/scripts/cargo.sh" build --release --package rag_llm --features llama >&2
 
 # A file that has not changed keeps its time: cluster.sh restarts servers whose library is newer.
 stage_file() {
@@ -31,6 +33,7 @@ stage_file() {
 mkdir -p "$stage"
 stage_file "$target/librag_ext.so" rag_ext.so
 stage_file "$target/rag-engine" rag-engine
+stage_file "$target/rag-llm" rag-llm
 stage_file "$target/rag-load" rag-load
 stage_file "$ROOT/rag_ext.control" rag_ext.control
 

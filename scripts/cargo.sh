@@ -16,6 +16,7 @@ mkdir -p "$PGRX_HOME"
 
 export RAG_TEST_PG_CONFIG=$pg_config
 export RAG_TEST_MODELS=$RAG_HOME/models
+export RAG_TEST_LLM=${CARGO_TARGET_DIR:-$ROOT/target}/release/rag-llm
 export RAG_TEST_ONNXRUNTIME=$RAG_HOME/onnxruntime/libonnxruntime.so
 
 cd "$ROOT"

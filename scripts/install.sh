@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what build.sh and fetch-models.sh made into one Postgres, where rag_ext looks for it:
-#   $pkglibdir/rag_ext.so, $pkglibdir/rag-engine, $pkglibdir/rag_ext/libonnxruntime.so,
+#   $pkglibdir/rag_ext.so, $pkglibdir/rag-engine, $pkglibdir/rag-llm, $pkglibdir/rag_ext/libonnxruntime.so,
 #   $bindir/rag-load, $sharedir/extension/rag_ext*, $sharedir/rag_ext/models/<name>/
 # PG_CONFIG chooses the Postgres, DESTDIR goes before each path (for packages). Safe while a server
 # runs: files are written aside and renamed, for a library overwritten in place crashes whoever has
@@ -33,6 +33,7 @@ install_tree() {
 }
 
 install_file "$stage/rag-engine" "$library_folder/rag-engine" 755
+install_file "$stage/rag-llm" "$library_folder/rag-llm" 755
 install_file "$stage/rag-load" "$("$pg_config" --bindir)/rag-load" 755
 install_tree "$RAG_HOME/onnxruntime" "$library_folder/rag_ext"
 install_tree "$RAG_HOME/models" "$share_folder/rag_ext/models"

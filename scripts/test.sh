@@ -13,6 +13,8 @@ kind=${1:-}
 
 case $kind in
   crates)
+    # Tests of the engine start it.
+    "$cargo" build --release --package rag_llm --features llama
     if cargo nextest --version >/dev/null 2>&1; then
       "$cargo" nextest run --no-fail-fast
       "$cargo" test --doc --no-fail-fast

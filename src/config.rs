@@ -163,22 +163,22 @@ settings! {
         "While it is off, nothing leaves the machine: endpoints must be loopback addresses.";
     LLM_URL "llm_url" text(c"") Reload Superusers
         "Base URL of an OpenAI-compatible chat endpoint, such as http://127.0.0.1:8080/v1."
-        "Empty: answers are extracted from the documents without a language model.";
+        "Empty: no chat model is asked but one of this machine, see rag_ext.llm_model.";
     LLM_MODEL "llm_model" text(c"") Reload Superusers
-        "Model name sent to the chat endpoint."
-        "Whatever the endpoint calls it.";
+        "Chat model: its name at the endpoint, or local/FOLDER for a GGUF file of this machine."
+        "FOLDER is one in rag_ext.model_path. Without endpoint and local model, answers are extracted from the documents.";
     LLM_SIMPLE_MODEL "llm_simple_model" text(c"") Reload Superusers
-        "Model name sent to the chat endpoint for answers to simple questions."
+        "Chat model for answers to simple questions, named as in rag_ext.llm_model."
         "Empty: rag_ext.llm_model answers them as well. The diagnostics of an answer say whether its question is simple, and which model was asked.";
     LLM_FALLBACK_MODELS "llm_fallback_models" text(c"") Reload Superusers
-        "Model names, separated by commas, that the chat endpoint is asked for where the first one fails."
+        "Chat models, separated by commas, that are asked where the first one fails, named as in rag_ext.llm_model."
         "At most 8, one after the other. A model's tries together take no more than its share of the time that is left, so that the next one has time too.";
     LLM_API_KEY_FILE "llm_api_key_file" text(c"") Reload Superusers
         "File that holds the chat endpoint's API key."
         "Read by the server's user, relative to the data directory; reloading the configuration reads it again.";
-    CONTEXT_BUDGET "context_budget" integer(4_000, 100..=1_000_000, Unit::Count) User Everyone
+    CONTEXT_BUDGET "context_budget" integer(0, 0..=1_000_000, Unit::Count) User Everyone
         "Most tokens of passages and conversation that a chat model reads for an answer, instructions and question beside them."
-        "The option context_budget of a call goes before it. Tokens are estimated: four letters, or two digits or marks, are one.";
+        "The option context_budget of a call goes before it. Tokens are estimated: four letters, or two digits or marks, are one. 0: 4,000, or 1,000 for a model of this machine.";
     LLM_TIMEOUT "llm_timeout" integer(30_000, 100..=3_600_000, Unit::Milliseconds) Reload Superusers
         "Longest wait for one try at the chat endpoint."
         "If all tries fail, the answer is extracted from the documents. A slow model, as on a CPU, needs more; rag_ext.llm_deadline bounds all tries.";
@@ -354,6 +354,11 @@ pub(crate) fn engine_path() -> PathBuf {
     PathBuf::from(expanded(&text(&ENGINE_PATH)))
 }
 
+/// The program that runs chat models of this machine: it is installed beside the engine.
+pub(crate) fn llm_program() -> String {
+    engine_path().with_file_name("rag-llm").to_string_lossy().into_owned()
+}
+
 /// Folders of model folders, in the order of search.
 pub(crate) fn model_folders() -> Vec<String> {
     text(&MODEL_PATH).split(':').map(str::trim).filter(|folder| !folder.is_empty()).map(expanded).collect()
@@ -404,12 +409,21 @@ pub(crate) fn llm_url() -> Option<String> {
     Some(text(&LLM_URL)).filter(|url| !url.is_empty())
 }
 
-/// Model name for the chat endpoint.
-pub(crate) fn llm_model() -> String {
-    text(&LLM_MODEL)
+/// Whether a chat model may be asked: at the endpoint, or one of this machine.
+pub(crate) fn has_chat_model() -> bool {
+    let is_local = |model: &String| rag_wire::local_model(model).is_some();
+    llm_url().is_some()
+        || is_local(&llm_model())
+        || llm_simple_model().iter().any(is_local)
+        || llm_fallback_models().iter().any(is_local)
 }
 
-/// Model name for simple questions, if there is one of their own.
+/// Name of the chat model that is asked first.
+pub(crate) fn llm_model() -> String {
+    text(&LLM_MODEL).trim().to_owned()
+}
+
+/// Name of the chat model for simple questions, if there is one of their own.
 pub(crate) fn llm_simple_model() -> Option<String> {
     Some(text(&LLM_SIMPLE_MODEL).trim().to_owned()).filter(|model| !model.is_empty())
 }
@@ -417,7 +431,7 @@ pub(crate) fn llm_simple_model() -> Option<String> {
 /// Most models that are asked after the first.
 const MAX_FALLBACK_MODELS: usize = 8;
 
-/// Model names that the chat endpoint is asked for where the first one fails.
+/// Names of the chat models that are asked where the first one fails.
 pub(crate) fn llm_fallback_models() -> Vec<String> {
     let names = text(&LLM_FALLBACK_MODELS);
     let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
@@ -429,9 +443,9 @@ pub(crate) fn llm_api_key_file() -> Option<PathBuf> {
     Some(text(&LLM_API_KEY_FILE)).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Most tokens of passages and conversation in a prompt for an answer.
-pub(crate) fn context_budget() -> usize {
-    count(&CONTEXT_BUDGET) as usize
+/// Most tokens of passages and conversation in a prompt for an answer; `None` leaves it to the model.
+pub(crate) fn context_budget() -> Option<usize> {
+    usize::try_from(CONTEXT_BUDGET.get()).ok().filter(|most| *most > 0)
 }
 
 /// Time-out of one try at the chat endpoint.

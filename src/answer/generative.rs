@@ -89,7 +89,8 @@ pub(super) fn asked(request: &AnswerRequest<'_>, route: &mut Route, hits: &[Sear
     };
     let collection = request.scope.sole_collection();
     let template = elevated(|| prompt_template::of(collection))?;
-    let prompt = prompt::build_prompt(&question, &template, request.options.context_budget);
+    let budget = request.options.context_budget.unwrap_or_else(|| route.context_budget());
+    let prompt = prompt::build_prompt(&question, &template, budget);
     route.neutralised = prompt.neutralised;
     let messages = prompt
         .messages

@@ -216,7 +216,7 @@ fn find(request: &AnswerRequest<'_>) -> Result<Found> {
     if documents == 0 {
         return ended(refused(Refusal::NoDocuments, Method::Extractive, pending, Vec::new(), stages));
     }
-    let may_generate = request.options.generate && config::llm_url().is_some();
+    let may_generate = request.options.generate && config::has_chat_model();
     let query = follow_up::query(request, may_generate, &mut stages)?;
     let languages = request.scope.languages();
     // Text that is indexed with all its words may be searched for any of them, and no question is made of these.

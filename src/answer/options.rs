@@ -66,8 +66,8 @@ pub(crate) struct AnswerOptions {
     pub(crate) top_p: Option<f32>,
     /// Most tokens that a chat model writes; `None`: by the question.
     pub(crate) max_tokens: Option<u32>,
-    /// Most tokens of passages and conversation that it reads.
-    pub(crate) context_budget: usize,
+    /// Most tokens of passages and conversation that it reads; `None`: by the model.
+    pub(crate) context_budget: Option<usize>,
     pub(crate) on_failure: OnFailure,
     pub(crate) search: SearchOptions,
 }
@@ -108,7 +108,7 @@ impl AnswerOptions {
             max_tokens: reader.integer("max_tokens", 1..=32_768)?.map(|n| n as u32),
             context_budget: reader
                 .integer("context_budget", 100..=1_000_000)?
-                .map_or_else(config::context_budget, |n| n as usize),
+                .map_or_else(config::context_budget, |n| Some(n as usize)),
             on_failure: reader.choice("on_failure")?.unwrap_or(OnFailure::Extractive),
             search: SearchOptions::read(reader)?,
         })

@@ -6,7 +6,7 @@ use crate::error::Error;
 use pgrx::PgSqlErrorCode;
 use rag_core::answer::complexity::Complexity;
 use rag_core::choices;
-use rag_wire::{Chat, ChatMessage, Completion, FailedModel};
+use rag_wire::{Chat, ChatMessage, Completion, FailedModel, local_model};
 use serde_json::{Value, json};
 
 choices! {
@@ -19,6 +19,10 @@ choices! {
         Error = "error",
     }
 }
+
+/// Tokens of passages and conversation in a prompt, and in one for a model of this machine.
+const BUDGET: usize = 4_000;
+const LOCAL_BUDGET: usize = 1_000;
 
 /// What is asked of the chat endpoint, beside the words.
 pub(super) struct Route {
@@ -70,6 +74,13 @@ impl Route {
             top_p: self.top_p,
             json_schema: Some(json_schema.to_owned()),
         }
+    }
+
+    /// Tokens of passages and conversation that the first model reads where nobody says how many: a processor reads some tens a
+    /// second.
+    pub(super) fn context_budget(&self) -> usize {
+        let model = self.model.clone().unwrap_or_else(config::llm_model);
+        if local_model(&model).is_some() { LOCAL_BUDGET } else { BUDGET }
     }
 
     /// Notes who answered.

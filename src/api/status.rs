@@ -114,11 +114,11 @@ fn describe_engine(lines: &mut Lines, status: &EngineStatus) {
             let endpoint = if server::user_is_superuser() { endpoint } else { "a chat model" };
             lines.good(format!("answers: by {endpoint}, extractive when it fails"));
         }
-        Err(_) if config::llm_url().is_none() => {
-            lines.good("answers: extractive (no chat endpoint in rag_ext.llm_url)");
+        Err(_) if !config::has_chat_model() => {
+            lines.good("answers: extractive (no chat endpoint in rag_ext.llm_url, and no local model in rag_ext.llm_model)");
         }
         Err(problem) => {
-            lines.bad(format!("answers: extractive; chat endpoint: {}", for_superusers(problem)));
+            lines.bad(format!("answers: extractive; chat model: {}", for_superusers(problem)));
         }
     }
 }
@@ -241,6 +241,7 @@ fn models() -> std::result::Result<JsonB, ErrorReport> {
             "kind": match m.kind {
                 ModelKind::Embedding => "embedding",
                 ModelKind::Reranker => "reranker",
+                ModelKind::Chat => "chat",
             },
             "is_default": m.is_default,
             "dimension": (m.dimension > 0).then(|| integer(m.dimension)),

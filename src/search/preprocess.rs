@@ -230,7 +230,7 @@ fn parts(scope: &Scope, query: &str, step: Step, stages: &mut Stages) -> Result<
         stages.done_as(watch, 1, parts.len(), told("rules: ", parts.iter().map(String::as_str)));
         return Ok(parts);
     }
-    if step == Step::Auto || config::llm_url().is_none() {
+    if step == Step::Auto || !config::has_chat_model() {
         stages.done_as(watch, 1, 0, "rules: one question");
         return Ok(parts);
     }

@@ -201,7 +201,7 @@ fn want_indexes() -> Result<()> {
 
 /// Has a graph worker come when there are chunks about which the chat model is to be asked.
 fn want_graph() -> Result<()> {
-    if config::llm_url().is_none() || !config::graph() {
+    if !config::has_chat_model() || !config::graph() {
         return Ok(());
     }
     let due = unless_locked(worker::transaction(graph_job::seconds_until_due))?.flatten();

@@ -2,7 +2,7 @@
 
 use super::machine;
 use crate::{config, engine};
-use rag_wire::{ChatEndpoint, OcrProgram, ParseLimits, Settings, read_api_key};
+use rag_wire::{ChatEndpoint, ChatModels, OcrProgram, ParseLimits, Settings, read_api_key};
 use std::path::Path;
 
 /// The engine's settings, and what is wrong with them: sentences for the log.
@@ -32,9 +32,15 @@ pub(super) fn read() -> (Settings, Vec<String>) {
                 seconds: config::ocr_timeout(),
             }),
         },
-        chat: chat_endpoint().unwrap_or_else(|problem| {
-            problems.push(problem);
-            None
+        llm_program: config::llm_program(),
+        chat: config::has_chat_model().then(|| ChatModels {
+            model: config::llm_model(),
+            simple_model: config::llm_simple_model(),
+            fallback_models: config::llm_fallback_models(),
+            endpoint: chat_endpoint().unwrap_or_else(|problem| {
+                problems.push(problem);
+                None
+            }),
         }),
         allow_remote: config::allow_remote(),
     };
@@ -58,6 +64,7 @@ pub(super) fn need_restart(running: &Settings, wanted: &Settings) -> bool {
         cache_mb: _,
         cache_ttl_s: _,
         parse: _,
+        llm_program,
         chat: _,
         allow_remote: _,
     } = wanted;
@@ -70,6 +77,7 @@ pub(super) fn need_restart(running: &Settings, wanted: &Settings) -> bool {
         || running.threads != *threads
         || running.bulk_threads != *bulk_threads
         || running.memory_limit_mb != *memory_limit_mb
+        || running.llm_program != *llm_program
 }
 
 /// The chat endpoint. Without its key it is left out, so that no question is sent without one.
@@ -78,8 +86,6 @@ fn chat_endpoint() -> Result<Option<ChatEndpoint>, String> {
     let api_key = config::llm_api_key_file().map(|path| key(&path)).transpose()?;
     Ok(Some(ChatEndpoint {
         url,
-        model: config::llm_model(),
-        fallback_models: config::llm_fallback_models(),
         api_key,
         timeout_ms: u32::try_from(config::llm_timeout().as_millis()).unwrap_or(u32::MAX),
         retries: config::llm_retries(),

@@ -81,7 +81,7 @@ fn work_until_idle() -> Result<Option<f64>> {
     let mut idle_since: Option<Instant> = None;
     while !worker::should_stop() {
         worker::reload_configuration();
-        let is_off = config::llm_url().is_none() || !config::graph() || config::ingest_workers() == 0;
+        let is_off = !config::has_chat_model() || !config::graph() || config::ingest_workers() == 0;
         if is_off || worker::transaction(|| Ok(storage::is_replicated()? || !installed::is_installed()?))? {
             return Ok(None);
         }

@@ -10,6 +10,8 @@ mod chat;
 mod dying;
 #[path = "engine/generating.rs"]
 mod generating;
+#[path = "engine/local_model.rs"]
+mod local_model;
 #[path = "engine/offline.rs"]
 mod offline;
 #[path = "engine/prompting.rs"]

@@ -70,7 +70,7 @@ pub(crate) fn answer(
     let caller = Caller { lane: request.lane, principal, deadline, local_only: request.local_only, client };
     let reply = match request.call {
         Call::Status => Ok(Reply::Status(engine.status())),
-        Call::Models => Ok(Reply::Models(engine.models.list(engine.settings().allow_remote))),
+        Call::Models => Ok(Reply::Models(engine.list_models())),
         Call::Embed { model, role, texts } => embed(engine, &caller, model.as_deref(), role, &texts),
         Call::Rerank { model, query, passages, within_budget } => {
             rerank(engine, &caller, model.as_deref(), &query, &passages, within_budget)

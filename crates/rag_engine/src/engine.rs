@@ -3,13 +3,14 @@
 use crate::backend::chat_summary;
 use crate::cache::{Cache, Key, Value};
 use crate::device::{self, Choice};
+use crate::llm::{Launch, LocalModels};
 use crate::log;
 use crate::model::{Registry, runtime};
 use crate::parse::{self, ChildLock, Permits};
 use crate::principal::StartKey;
 use crate::process;
 use crate::scheduler::Scheduler;
-use rag_wire::{EngineCounters, EngineStatus, Settings};
+use rag_wire::{ChatModels, EngineCounters, EngineStatus, LOCAL_MODEL, ModelInfo, ModelKind, Settings};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -43,7 +44,9 @@ pub(crate) struct Engine {
     pub(crate) large_texts: Permits,
     /// Which parse children run beside which.
     pub(crate) child_lock: ChildLock,
-    /// Requests to chat and embeddings endpoints under way.
+    /// Chat models of this machine.
+    pub(crate) local_models: Arc<LocalModels>,
+    /// Requests to chat models and endpoints under way.
     pub(crate) endpoint_requests: AtomicUsize,
     cache: Mutex<Cache>,
     sandbox: Mutex<String>,
@@ -73,6 +76,8 @@ impl Engine {
         let scheduler =
             Scheduler::start(threads, bulk, device.batch_tokens, settings.queue_limit, counters.clone())?;
         let cache = Cache::new(cache_bytes(&settings), Duration::from_secs(settings.cache_ttl_s.into()));
+        let launch = Launch { program: settings.llm_program.clone().into(), threads: threads as u32 };
+        let local_models = Arc::new(LocalModels::new(settings.model_folders.clone(), launch));
         let engine = Arc::new(Self {
             settings: RwLock::new(Arc::new(settings)),
             started: Instant::now(),
@@ -87,6 +92,7 @@ impl Engine {
             large_bulk_documents: Permits::new(1),
             large_texts: Permits::new(1),
             child_lock: ChildLock::default(),
+            local_models,
             endpoint_requests: AtomicUsize::new(0),
             cache: Mutex::new(cache),
             sandbox: Mutex::new("not tested yet".into()),
@@ -138,7 +144,9 @@ impl Engine {
             allow_remote: new.allow_remote,
             ..old
         });
+        let named = settings.chat.clone();
         drop(settings);
+        self.local_models.keep_only(named.iter().flat_map(ChatModels::local_models));
         if other_sandbox {
             self.test_sandbox();
         }
@@ -162,12 +170,13 @@ impl Engine {
         self.short_of_memory.load(Ordering::Relaxed)
     }
 
-    /// Looks after memory and caches, once a second or so.
+    /// Looks after memory, caches and chat models of this machine, once a second or so.
     ///
     /// From 90 % of the limit on the caches are emptied and bulk work is refused. Above the limit the process ends
     /// with [`rag_wire::OVER_MEMORY_LIMIT`], to be started anew: ONNX Runtime's arenas give nothing back.
     pub(crate) fn keep_house(&self) {
         self.cache().expire(Instant::now());
+        self.local_models.end_idle();
         let limit = u64::from(self.settings().memory_limit_mb) << 20;
         let resident = process::resident_bytes();
         let short = limit > 0 && resident > limit / 10 * 9;
@@ -203,7 +212,9 @@ impl Engine {
             device: self.device.device.to_string(),
             device_note: self.device.note.clone(),
             parse_sandbox: self.sandbox.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            chat: chat_summary(&self.settings()),
+            chat: chat_summary(&self.settings(), |name| {
+                self.local_models.check(name).map_err(|failure| failure.message)
+            }),
             counters: EngineCounters {
                 queued: self.queued() as u32,
                 served: count(&self.counters.served),
@@ -217,6 +228,19 @@ impl Engine {
                 resident_bytes: process::resident_bytes(),
             },
         }
+    }
+
+    /// What is known of each model folder, by name.
+    pub(crate) fn list_models(&self) -> Vec<ModelInfo> {
+        let settings = self.settings();
+        let mut models = self.models.list(settings.allow_remote);
+        for info in models.iter_mut().filter(|info| info.kind == ModelKind::Chat) {
+            info.loaded = self.local_models.is_running(&info.name);
+            let default = settings.chat.as_ref().and_then(|chat| chat.model.strip_prefix(LOCAL_MODEL));
+            info.is_default = default == Some(info.name.as_str());
+            info.problem = info.problem.take().or_else(|| self.local_models.problem(&info.name));
+        }
+        models
     }
 
     fn queued(&self) -> usize {

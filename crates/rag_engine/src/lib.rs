@@ -19,6 +19,7 @@ mod dispatch;
 mod endpoint;
 mod engine;
 mod failure;
+mod llm;
 pub mod log;
 pub mod model;
 mod parse;

@@ -390,6 +390,7 @@ impl Counters {
             ModelKind::Reranker => {
                 self.pairs_scored.fetch_add(rows, Ordering::Relaxed);
             }
+            ModelKind::Chat => {}
         }
     }
 }

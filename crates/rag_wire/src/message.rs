@@ -82,7 +82,7 @@ pub enum Call {
         /// Its media type, if the user said so; else it is detected by content.
         media_type: Option<String>,
     },
-    /// One completion by the configured chat endpoint: by the model that is asked for, or else by the fallback models, one
+    /// One completion by the configured chat models: by the model that is asked for, or else by the fallback models, one
     /// after the other.
     Chat(Chat),
     /// The same, answered by [`Reply::Delta`] as often as the model writes something, and then as `Chat` is.
@@ -137,7 +137,7 @@ impl Content {
 /// A chat request.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Chat {
-    /// Name of a model at the endpoint; `None` is the configured one.
+    /// Name of a model, see [`crate::ChatModels`]; `None` is the configured one.
     pub model: Option<String>,
     /// The conversation, system message first.
     pub messages: Vec<ChatMessage>,
@@ -145,7 +145,7 @@ pub struct Chat {
     pub max_tokens: u32,
     /// Sampling temperature.
     pub temperature: f32,
-    /// Probability mass that tokens are sampled from, 0 to 1; `None` leaves it to the endpoint.
+    /// Probability mass that tokens are sampled from, 0 to 1; `None` leaves it to the model.
     pub top_p: Option<f32>,
     /// JSON schema that the answer must follow, as text.
     pub json_schema: Option<String>,
@@ -199,14 +199,14 @@ pub struct Embeddings {
     pub values: Vec<f32>,
 }
 
-/// What the chat endpoint answered.
+/// What a chat model answered.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Completion {
     /// The text.
     pub text: String,
     /// The model's name, as the endpoint says it.
     pub model: String,
-    /// The model's name, as the endpoint was asked for it.
+    /// The model's name, as it was asked for.
     pub asked_model: String,
     /// Models that were asked before and failed.
     pub failed_models: Vec<FailedModel>,
@@ -216,10 +216,10 @@ pub struct Completion {
     pub completion_tokens: Option<u32>,
 }
 
-/// A model at the endpoint that gave no answer.
+/// A chat model that gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedModel {
-    /// Its name, as the endpoint was asked for it.
+    /// Its name, as it was asked for.
     pub model: String,
     /// Why, in words for everybody.
     pub reason: String,
@@ -276,11 +276,11 @@ pub struct ModelInfo {
     pub name: String,
     /// What it does.
     pub kind: ModelKind,
-    /// Numbers per vector; 0 for a reranker.
+    /// Numbers per vector; 0 for other kinds.
     pub dimension: u32,
-    /// Most tokens of one input, special tokens and prefix included.
+    /// Most tokens of one input, special tokens and prefix included; of a chat model, of a conversation with its answer.
     pub max_tokens: u32,
-    /// `mean` or `cls`; empty for a reranker.
+    /// `mean` or `cls`; empty for other kinds.
     pub pooling: String,
     /// Put before a query.
     pub query_prefix: String,
@@ -311,6 +311,8 @@ pub enum ModelKind {
     Embedding,
     /// Query and passage to a relevance score.
     Reranker,
+    /// A conversation to its next message.
+    Chat,
 }
 
 /// Health, load and counters.

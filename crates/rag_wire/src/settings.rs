@@ -57,8 +57,10 @@ pub struct Settings {
     pub cache_ttl_s: u32,
     /// Limits of the parse child.
     pub parse: ParseLimits,
-    /// The chat endpoint, if one is configured.
-    pub chat: Option<ChatEndpoint>,
+    /// Path of `rag-llm`, which runs chat models of this machine.
+    pub llm_program: String,
+    /// The chat models, if any are configured.
+    pub chat: Option<ChatModels>,
     /// Whether anything beyond loopback may be called.
     pub allow_remote: bool,
 }
@@ -89,15 +91,41 @@ pub struct OcrProgram {
     pub seconds: u32,
 }
 
+/// Beginning of the name of a chat model of this machine; the name of its folder follows.
+pub const LOCAL_MODEL: &str = "local/";
+
+/// The folder of a chat model of this machine; `None` for one that is asked for at the endpoint.
+pub fn local_model(name: &str) -> Option<&str> {
+    name.strip_prefix(LOCAL_MODEL)
+}
+
+/// Which chat models are asked. A name that begins with [`LOCAL_MODEL`] is a folder's on this machine, any other one is known
+/// to the endpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatModels {
+    /// The model that is asked first, unless a request names another one.
+    pub model: String,
+    /// The model that requests name for simple questions, if there is one.
+    pub simple_model: Option<String>,
+    /// Names of models that are asked, one after the other, where that one fails.
+    pub fallback_models: Vec<String>,
+    /// The endpoint, if one is configured.
+    pub endpoint: Option<ChatEndpoint>,
+}
+
+impl ChatModels {
+    /// The folders of all models of this machine that are named.
+    pub fn local_models(&self) -> impl Iterator<Item = &str> {
+        let names = [&self.model].into_iter().chain(&self.simple_model).chain(&self.fallback_models);
+        names.filter_map(|name| local_model(name))
+    }
+}
+
 /// An OpenAI-compatible chat endpoint.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatEndpoint {
     /// Base URL, such as `http://127.0.0.1:8080/v1`.
     pub url: String,
-    /// Model name that is sent.
-    pub model: String,
-    /// Names of models that are asked, one after the other, where that one fails.
-    pub fallback_models: Vec<String>,
     /// Bearer token, read from a file by the supervisor.
     pub api_key: Option<String>,
     /// Time-out of one try, in milliseconds.
@@ -110,8 +138,6 @@ impl std::fmt::Debug for ChatEndpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ChatEndpoint")
             .field("url", &self.url)
-            .field("model", &self.model)
-            .field("fallback_models", &self.fallback_models)
             .field("api_key", &self.api_key.as_ref().map(|_| "…"))
             .field("timeout_ms", &self.timeout_ms)
             .field("retries", &self.retries)

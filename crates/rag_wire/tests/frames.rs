@@ -275,17 +275,23 @@ fn settings_survive_a_round_trip_and_do_not_show_the_key() {
             sandbox: "auto".into(),
             ocr: None,
         },
-        chat: Some(ChatEndpoint {
-            url: "http://127.0.0.1/v1".into(),
+        llm_program: "p".into(),
+        chat: Some(ChatModels {
             model: "m".into(),
-            fallback_models: vec!["other".into()],
-            api_key: Some("sesame".into()),
-            timeout_ms: 10,
-            retries: 11,
+            simple_model: Some("local/small".into()),
+            fallback_models: vec!["other".into(), "local/spare".into()],
+            endpoint: Some(ChatEndpoint {
+                url: "http://127.0.0.1/v1".into(),
+                api_key: Some("sesame".into()),
+                timeout_ms: 10,
+                retries: 11,
+            }),
         }),
         allow_remote: true,
     };
     let frame = encode(&settings).unwrap();
     assert_eq!(read_frame::<Settings>(&mut Cursor::new(frame)).unwrap(), settings);
     assert!(!format!("{settings:?}").contains("sesame"));
+    let chat = settings.chat.unwrap();
+    assert_eq!(chat.local_models().collect::<Vec<_>>(), ["small", "spare"]);
 }

@@ -36,7 +36,7 @@ pub(super) fn write(
         (_, Task::NextQuestion) => NEXT_QUESTION,
         (_, Task::FollowUp) => "follow_up",
     };
-    if step == Step::Auto && (!is_wanted(query) || config::llm_url().is_none()) {
+    if step == Step::Auto && (!is_wanted(query) || !config::has_chat_model()) {
         let why = if is_wanted(query) { NO_MODEL } else { NOT_WANTED };
         let watch = stages.start(name);
         stages.done_as(watch, 1, 0, why);
@@ -79,8 +79,9 @@ pub(in crate::search) fn next_question(
 
 /// What the chat model makes of a query. `found` is what the task shows beside it.
 pub(crate) fn ask(task: Task, query: &str, found: &[&str], within: Duration) -> Result<Vec<String>> {
-    if config::llm_url().is_none() {
-        return Err(Error::not_ready(NO_MODEL).hint("rag_ext.llm_url names an endpoint."));
+    if !config::has_chat_model() {
+        return Err(Error::not_ready(NO_MODEL)
+            .hint("rag_ext.llm_model names one: at rag_ext.llm_url, or local/FOLDER."));
     }
     let messages = task.prompt(query, found).into_iter();
     let chat = Chat {

@@ -4,7 +4,7 @@ use super::stream::Events;
 use super::{Backend, Conditions, Limits};
 use crate::endpoint::{self, CHAT, EndpointResponse, Spacing, Target, Terms};
 use crate::failure::{Explain, failure};
-use rag_wire::{Chat, ChatEndpoint, Completion, Failure, FailureCode, Settings};
+use rag_wire::{Chat, ChatEndpoint, Completion, Failure, FailureCode, Settings, local_model};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -18,11 +18,19 @@ const MAX_STREAM_BYTES: u64 = 16 << 20;
 /// Where completions are asked for, below the base address.
 const PATH: [&str; 2] = ["chat", "completions"];
 
-/// Whether a chat endpoint is configured and allowed, in words. Asks no name server.
-pub(crate) fn summary(settings: &Settings) -> Result<String, String> {
-    let endpoint = settings.chat.as_ref().ok_or("no chat endpoint is configured")?;
+/// Which chat model is asked first, if one is configured and allowed, in words; `check` says what keeps one of this machine
+/// from being asked. Asks no name server.
+pub(crate) fn summary(
+    settings: &Settings,
+    check: impl FnOnce(&str) -> Result<(), String>,
+) -> Result<String, String> {
+    let models = settings.chat.as_ref().ok_or("no chat model is configured")?;
+    if let Some(folder) = local_model(&models.model) {
+        return check(folder).map(|()| format!("{} on this machine", models.model));
+    }
+    let endpoint = models.endpoint.as_ref().ok_or("no chat endpoint is configured")?;
     let target = target(endpoint, settings.allow_remote)?;
-    Ok(format!("{} at {}", endpoint.model, target.shown()))
+    Ok(format!("{} at {}", models.model, target.shown()))
 }
 
 /// Where the endpoint is; why it may not be asked, if so. Asks no name server.
@@ -36,15 +44,17 @@ pub(crate) fn target(endpoint: &ChatEndpoint, allow_remote: bool) -> Result<Targ
     Ok(target)
 }
 
-/// The chat model at an endpoint.
+/// A chat model at an endpoint.
 pub struct ChatBackend {
     endpoint: ChatEndpoint,
+    /// Asked for where the request names none.
+    model: String,
 }
 
 impl ChatBackend {
     /// A model at this endpoint. It is not asked yet.
-    pub fn new(endpoint: ChatEndpoint) -> Self {
-        Self { endpoint }
+    pub fn new(endpoint: ChatEndpoint, model: String) -> Self {
+        Self { endpoint, model }
     }
 
     fn with_terms<T>(
@@ -77,7 +87,7 @@ impl Backend for ChatBackend {
     }
 
     fn generate(&self, request: &Chat, conditions: &Conditions<'_>) -> Result<Completion, Failure> {
-        let mut body = body(&self.endpoint, request)?;
+        let mut body = body(&self.model, request)?;
         self.with_terms(MAX_ANSWER_BYTES, conditions, |target, terms| {
             loop {
                 match endpoint::post(target, &PATH, terms, &body)? {
@@ -97,7 +107,7 @@ impl Backend for ChatBackend {
         conditions: &Conditions<'_>,
         deliver: &mut dyn FnMut(&str),
     ) -> Result<Completion, Failure> {
-        let mut body = body(&self.endpoint, request)?;
+        let mut body = body(&self.model, request)?;
         body["stream"] = true.into();
         body["stream_options"] = json!({ "include_usage": true });
         self.with_terms(MAX_STREAM_BYTES, conditions, |target, terms| {
@@ -174,11 +184,11 @@ fn ask_for_less(body: &mut Value) -> bool {
     true
 }
 
-fn body(endpoint: &ChatEndpoint, request: &Chat) -> Result<Value, Failure> {
+fn body(model: &str, request: &Chat) -> Result<Value, Failure> {
     let messages: Vec<Value> =
         request.messages.iter().map(|m| json!({"role": m.role, "content": m.content})).collect();
     let mut body = json!({
-        "model": request.model.as_ref().unwrap_or(&endpoint.model),
+        "model": request.model.as_deref().unwrap_or(model),
         "messages": messages,
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,

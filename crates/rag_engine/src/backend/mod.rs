@@ -1,10 +1,11 @@
-//! What computes a model, behind one trait: ONNX Runtime on this machine, or an endpoint elsewhere.
+//! What computes a model, behind one trait: ONNX Runtime or llama.cpp on this machine, or an endpoint elsewhere.
 //!
 //! The registry, the scheduler and the calls know the trait alone. Which implementation a folder asks for is decided
 //! here, in [`open`].
 
 mod chat;
 mod embeddings;
+mod local_chat;
 mod onnx;
 mod pairwise;
 mod remote;
@@ -13,6 +14,7 @@ mod stream;
 
 pub use chat::ChatBackend;
 pub(crate) use chat::{summary as chat_summary, target as chat_target};
+pub(crate) use local_chat::LocalChatBackend;
 pub use onnx::OnnxBackend;
 
 use crate::device::Device;
@@ -129,6 +131,14 @@ impl Conditions<'_> {
         Ok(())
     }
 
+    /// Fails as [`Self::check`] does, and where the first part of an answer is late.
+    pub(crate) fn check_first_part(&self) -> Result<(), Failure> {
+        match self.first_part_by {
+            Some(first_part_by) if first_part_by <= Instant::now() => Err(deadline_passed()),
+            _ => self.check(),
+        }
+    }
+
     /// Whether the deadline has passed.
     pub(crate) fn is_late(&self) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= Instant::now())
@@ -150,22 +160,26 @@ pub fn open(folder: &ModelFolder, device: Device, threads: usize) -> Result<Box<
                 Box::new(PairwiseBackend::open(folder, device, threads, scorer)?)
             }
         }),
-        BackendConfig::Endpoint(endpoint) => Ok(remote_backend(folder, endpoint)),
+        BackendConfig::Endpoint(endpoint) => remote_backend(folder, endpoint),
+        BackendConfig::Gguf { .. } => Err(unsupported("is a chat model")),
     }
 }
 
 /// What keeps a model that is not open from being asked, as far as can be said without opening it.
 pub(crate) fn check_unopened(folder: &ModelFolder, allow_remote: bool) -> Result<(), String> {
     match &folder.backend {
-        BackendConfig::Onnx { .. } => Ok(()),
-        BackendConfig::Endpoint(endpoint) => remote_backend(folder, endpoint).health(allow_remote),
+        BackendConfig::Onnx { .. } | BackendConfig::Gguf { .. } => Ok(()),
+        BackendConfig::Endpoint(endpoint) => remote_backend(folder, endpoint)
+            .map_err(|failure| failure.message)
+            .and_then(|backend| backend.health(allow_remote)),
     }
 }
 
-fn remote_backend(folder: &ModelFolder, endpoint: &Endpoint) -> Box<dyn Backend> {
+fn remote_backend(folder: &ModelFolder, endpoint: &Endpoint) -> Result<Box<dyn Backend>, Failure> {
     match folder.kind {
-        ModelKind::Embedding => Box::new(EmbeddingsBackend::new(folder, endpoint)),
-        ModelKind::Reranker => Box::new(RerankBackend::new(folder, endpoint)),
+        ModelKind::Embedding => Ok(Box::new(EmbeddingsBackend::new(folder, endpoint))),
+        ModelKind::Reranker => Ok(Box::new(RerankBackend::new(folder, endpoint))),
+        ModelKind::Chat => Err(unsupported("is a chat model, whose endpoint is rag_ext.llm_url")),
     }
 }
 

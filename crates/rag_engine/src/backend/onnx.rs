@@ -73,7 +73,7 @@ impl Backend for OnnxBackend {
     fn embed(&self, texts: &[&Input], conditions: &Conditions<'_>) -> Result<Vec<Vec<f32>>, Failure> {
         match self.kind {
             ModelKind::Embedding => self.run(texts, conditions),
-            ModelKind::Reranker => Err(unsupported("does not embed texts")),
+            ModelKind::Reranker | ModelKind::Chat => Err(unsupported("does not embed texts")),
         }
     }
 
@@ -81,7 +81,7 @@ impl Backend for OnnxBackend {
         match self.kind {
             // A session gives one logit per row, or fails.
             ModelKind::Reranker => Ok(self.run(pairs, conditions)?.concat()),
-            ModelKind::Embedding => Err(unsupported("does not score pairs")),
+            ModelKind::Embedding | ModelKind::Chat => Err(unsupported("does not score pairs")),
         }
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! What is read, the first that says something wins: `rag_model.json`, `sentence_bert_config.json`,
 //! `1_Pooling/config.json`, `config_sentence_transformers.json`, `modules.json`, `config.json`,
-//! `tokenizer_config.json`. A model behind an endpoint has, in place of a graph, `endpoint` in `rag_model.json`. The
+//! `tokenizer_config.json`. A folder with a GGUF file is read by [`gguf`]. A model behind an endpoint has, in place of a graph, `endpoint` in `rag_model.json`. The
 //! graph is `model.onnx` or `onnx/model.onnx`; weights beside it are found by ONNX
 //! Runtime itself. SHA-256 sums in `rag_model.json` are checked by whoever fetches a model, not at each load.
 
 use super::endpoint::{Api, Endpoint};
+use super::gguf;
 use super::scoring::{LateInteraction, Scoring, YesNo};
 use rag_core::answer::answerable::AnswerWeights;
 use rag_wire::{ModelInfo, ModelKind};
@@ -57,6 +58,11 @@ pub enum BackendConfig {
     },
     /// An endpoint.
     Endpoint(Endpoint),
+    /// A chat model in a process of its own.
+    Gguf {
+        /// The model's file.
+        file: PathBuf,
+    },
 }
 
 /// What a folder says about its model.
@@ -96,17 +102,17 @@ pub struct ModelFolder {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct RagModel {
-    endpoint: Option<Endpoint>,
+pub(super) struct RagModel {
+    pub(super) endpoint: Option<Endpoint>,
     tokenizer: Option<String>,
-    languages: Vec<String>,
-    kind: Option<String>,
+    pub(super) languages: Vec<String>,
+    pub(super) kind: Option<String>,
     pooling: Option<Pooling>,
-    max_tokens: Option<usize>,
+    pub(super) max_tokens: Option<usize>,
     dimension: Option<u32>,
     query_prefix: Option<String>,
     passage_prefix: Option<String>,
-    license: Option<String>,
+    pub(super) license: Option<String>,
     yes_no: Option<YesNo>,
     late_interaction: Option<LateInteraction>,
     answer_threshold: Option<f64>,
@@ -182,6 +188,9 @@ impl ModelFolder {
     /// Reads one folder. A model whose tokenizer it uses is looked for beside it, then in `folders`.
     pub fn read(path: &Path, name: &str, folders: &[String]) -> Result<Self, String> {
         let mut ours: RagModel = read_json(path, "rag_model.json")?;
+        if let Some(chat_model) = gguf::read(path, name, &ours) {
+            return chat_model;
+        }
         let scoring = Scoring::read(ours.yes_no.take(), ours.late_interaction.take())
             .map_err(|problem| format!("rag_model.json: {problem}"))?;
         let tokenizer = find_tokenizer(path, &ours, folders)?;
@@ -211,7 +220,7 @@ impl ModelFolder {
             max_tokens: read_max_tokens(path, &ours, &config)?,
             dimension: match kind {
                 ModelKind::Embedding => ours.dimension.or(width).or(config.hidden_size),
-                ModelKind::Reranker => Some(0),
+                ModelKind::Reranker | ModelKind::Chat => Some(0),
             },
             query_prefix,
             passage_prefix,
@@ -242,7 +251,7 @@ impl ModelFolder {
             license: self.license.clone(),
             languages: self.languages.clone(),
             endpoint: match &self.backend {
-                BackendConfig::Onnx { .. } => None,
+                BackendConfig::Onnx { .. } | BackendConfig::Gguf { .. } => None,
                 BackendConfig::Endpoint(endpoint) => {
                     Some(format!("{} at {}", endpoint.model, shown_url(&endpoint.url)))
                 }
@@ -256,7 +265,7 @@ impl ModelFolder {
     pub fn graph(&self) -> Option<&Path> {
         match &self.backend {
             BackendConfig::Onnx { graph } => Some(graph),
-            BackendConfig::Endpoint(_) => None,
+            BackendConfig::Endpoint(_) | BackendConfig::Gguf { .. } => None,
         }
     }
 }
@@ -275,14 +284,22 @@ fn read_backend(path: &Path, ours: &RagModel, kind: ModelKind) -> Result<Backend
         endpoint.api_key_file = endpoint.api_key_file.map(|file| path.join(file));
         return Ok(BackendConfig::Endpoint(endpoint));
     }
-    let graph = ["model.onnx", "onnx/model.onnx"].iter().map(|file| path.join(file)).find(|p| p.is_file());
-    graph.map(|graph| BackendConfig::Onnx { graph }).ok_or_else(|| "the folder has no model.onnx".into())
+    graph(path)
+        .map(|graph| BackendConfig::Onnx { graph })
+        .ok_or_else(|| "the folder has no model.onnx".into())
+}
+
+/// The graph's file in a folder, if there is one.
+pub(super) fn graph(path: &Path) -> Option<PathBuf> {
+    ["model.onnx", "onnx/model.onnx"].iter().map(|file| path.join(file)).find(|graph| graph.is_file())
 }
 
 fn check_weights(weights: Option<AnswerWeights>, kind: ModelKind) -> Result<(), &'static str> {
     match (weights, kind) {
         (None, _) => Ok(()),
-        (Some(_), ModelKind::Embedding) => Err("rag_model.json: answer_weights are for a reranker"),
+        (Some(_), ModelKind::Embedding | ModelKind::Chat) => {
+            Err("rag_model.json: answer_weights are for a reranker")
+        }
         (Some(weights), ModelKind::Reranker) if weights.are_finite() => Ok(()),
         (Some(_), ModelKind::Reranker) => Err("rag_model.json: answer_weights must be finite"),
     }
@@ -291,7 +308,9 @@ fn check_weights(weights: Option<AnswerWeights>, kind: ModelKind) -> Result<(), 
 fn check_threshold(threshold: Option<f64>, kind: ModelKind) -> Result<(), &'static str> {
     match (threshold, kind) {
         (None, _) => Ok(()),
-        (Some(_), ModelKind::Embedding) => Err("rag_model.json: answer_threshold is for a reranker"),
+        (Some(_), ModelKind::Embedding | ModelKind::Chat) => {
+            Err("rag_model.json: answer_threshold is for a reranker")
+        }
         (Some(threshold), ModelKind::Reranker) if (0.0..=1.0).contains(&threshold) => Ok(()),
         (Some(_), ModelKind::Reranker) => Err("rag_model.json: answer_threshold must be from 0 to 1"),
     }
@@ -300,7 +319,7 @@ fn check_threshold(threshold: Option<f64>, kind: ModelKind) -> Result<(), &'stat
 fn check_endpoint(endpoint: &Endpoint, ours: &RagModel, kind: ModelKind) -> Result<(), &'static str> {
     let has_limits = match kind {
         ModelKind::Embedding => ours.dimension.is_some() && ours.max_tokens.is_some(),
-        ModelKind::Reranker => ours.max_tokens.is_some(),
+        ModelKind::Reranker | ModelKind::Chat => ours.max_tokens.is_some(),
     };
     match (kind, endpoint.api) {
         (ModelKind::Embedding, _) if !has_limits => {
@@ -318,7 +337,7 @@ fn check_endpoint(endpoint: &Endpoint, ours: &RagModel, kind: ModelKind) -> Resu
         (ModelKind::Reranker, _) if endpoint.send_dimensions => {
             Err("endpoint.send_dimensions is for an embedding model")
         }
-        (ModelKind::Reranker, _) => Ok(()),
+        (ModelKind::Reranker | ModelKind::Chat, _) => Ok(()),
     }
 }
 

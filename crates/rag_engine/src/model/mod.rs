@@ -2,6 +2,7 @@
 
 pub mod endpoint;
 pub mod folder;
+mod gguf;
 pub mod pair;
 pub mod pooling;
 pub mod registry;

@@ -42,6 +42,7 @@ impl Model {
                 let scores = self.backend.score(inputs, conditions)?;
                 Ok(scores.into_iter().map(|score| vec![score]).collect())
             }
+            ModelKind::Chat => Err(not_loaded(&self.folder.name, "it is a chat model")),
         }
     }
 }
@@ -143,6 +144,7 @@ impl Registry {
             info.is_default = match info.kind {
                 ModelKind::Embedding => name == self.embedding_model,
                 ModelKind::Reranker => name == self.rerank_model,
+                ModelKind::Chat => false,
             };
             info.problem = problem;
             match loaded.models.get(&name) {
@@ -189,12 +191,14 @@ impl Registry {
     /// What the folder of that name says, or that of the default model of its kind.
     pub(crate) fn folder(&self, name: Option<&str>, kind: ModelKind) -> Result<ModelFolder, Failure> {
         let default = match kind {
-            ModelKind::Embedding => &self.embedding_model,
-            ModelKind::Reranker => &self.rerank_model,
+            ModelKind::Embedding => self.embedding_model.as_str(),
+            ModelKind::Reranker => self.rerank_model.as_str(),
+            ModelKind::Chat => "",
         };
         let what = match kind {
             ModelKind::Embedding => "embedding model",
             ModelKind::Reranker => "reranking model",
+            ModelKind::Chat => "chat model",
         };
         let asked = name.unwrap_or(default);
         if asked.is_empty() {
@@ -235,7 +239,7 @@ impl Registry {
             // A first run shows that the model works, and how wide its vectors are.
             let row = match folder.kind {
                 ModelKind::Embedding => tokenizer.encode("ready"),
-                ModelKind::Reranker => pairs.encode("ready", "ready"),
+                ModelKind::Reranker | ModelKind::Chat => pairs.encode("ready", "ready"),
             };
             let row = row.map_err(unreadable)?;
             folder.dimension = try_out(backend.as_ref(), &folder, row)?.or(folder.dimension);
@@ -322,7 +326,7 @@ fn try_out(backend: &dyn Backend, folder: &ModelFolder, row: Row) -> Result<Opti
         ModelKind::Embedding => backend
             .embed(&[&input], &conditions)
             .map(|vectors| vectors.first().map(|vector| vector.len() as u32)),
-        ModelKind::Reranker => backend.score(&[&input], &conditions).map(|_| None),
+        ModelKind::Reranker | ModelKind::Chat => backend.score(&[&input], &conditions).map(|_| None),
     };
     found.map_err(|failure| not_loaded(&folder.name, &failure.detail.unwrap_or(failure.message)))
 }

@@ -203,7 +203,9 @@ impl Sessions {
         let mut vectors: Vec<Vec<f32>> = vectors.collect();
         let usable = match self.folder.kind {
             ModelKind::Embedding => vectors.iter_mut().all(|vector| pooling::normalise(vector)),
-            ModelKind::Reranker => vectors.iter().all(|logits| logits.len() == 1 && logits[0].is_finite()),
+            ModelKind::Reranker | ModelKind::Chat => {
+                vectors.iter().all(|logits| logits.len() == 1 && logits[0].is_finite())
+            }
         };
         if usable { Ok(vectors) } else { Err("the model gave a result that is not a finite number".into()) }
     }
@@ -294,6 +296,7 @@ fn output(folder: &ModelFolder, outputs: &[(String, ValueType)]) -> Result<Outpu
             .or_else(|| with_rank(3, &["last_hidden_state", "token_embeddings"]).map(Output::Tokens))
             .or_else(|| any(3).map(Output::Tokens))
             .or_else(|| any(2).map(Output::Rows)),
+        (ModelKind::Chat, _) => None,
     };
     found.ok_or_else(|| "the graph has no output of token vectors, sentence vectors or logits".into())
 }

@@ -1,7 +1,7 @@
 //! Chat, against a small HTTP server of our own.
 
 use crate::http::{Request, Server, http};
-use crate::running::{Engine, chat, settings};
+use crate::running::{Engine, chat, chat_models, settings};
 use rag_wire::{Call, ChatEndpoint, Failure, FailureCode, Reply};
 use std::io::Read;
 use std::net::TcpListener;
@@ -39,14 +39,9 @@ fn engine_for(url: &str, retries: u32, timeout_ms: u32) -> Engine {
 
 fn engine_with_fallbacks(url: &str, retries: u32, timeout_ms: u32, fallbacks: &[&str]) -> Engine {
     let mut settings = settings();
-    settings.chat = Some(ChatEndpoint {
-        url: url.into(),
-        model: "tiny".into(),
-        fallback_models: fallbacks.iter().map(|name| (*name).to_owned()).collect(),
-        api_key: Some("sesame-key".into()),
-        timeout_ms,
-        retries,
-    });
+    let endpoint_settings =
+        ChatEndpoint { url: url.into(), api_key: Some("sesame-key".into()), timeout_ms, retries };
+    settings.chat = Some(chat_models("tiny", fallbacks, endpoint_settings));
     Engine::with(settings)
 }
 
@@ -290,14 +285,9 @@ fn nothing_leaves_the_machine_unless_allowed() {
     // Where the settings allow it, a request may still be for this machine alone.
     let mut remote = settings();
     remote.allow_remote = true;
-    remote.chat = Some(ChatEndpoint {
-        url: "http://203.0.113.7/v1".into(),
-        model: "tiny".into(),
-        fallback_models: vec!["spare".into()],
-        api_key: None,
-        timeout_ms: 1000,
-        retries: 0,
-    });
+    let endpoint_settings =
+        ChatEndpoint { url: "http://203.0.113.7/v1".into(), api_key: None, timeout_ms: 1000, retries: 0 };
+    remote.chat = Some(chat_models("tiny", &["spare"], endpoint_settings));
     let engine = Engine::with(remote);
     let mut client = engine.connect();
     client.local_only = true;
@@ -320,14 +310,8 @@ fn without_an_endpoint_the_failure_says_what_to_set() {
 
     let endpoint = Endpoint::answering(vec![ok()]);
     let mut changed = settings();
-    changed.chat = Some(ChatEndpoint {
-        url: endpoint.url(),
-        model: "tiny".into(),
-        fallback_models: Vec::new(),
-        api_key: None,
-        timeout_ms: 5000,
-        retries: 0,
-    });
+    let endpoint_settings = ChatEndpoint { url: endpoint.url(), api_key: None, timeout_ms: 5000, retries: 0 };
+    changed.chat = Some(chat_models("tiny", &[], endpoint_settings));
     engine.change(&changed);
     assert_eq!(text(engine.connect().chat("x")), "Forty-two.");
 }

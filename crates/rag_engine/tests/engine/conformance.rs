@@ -308,15 +308,8 @@ fn endpoints_score_as_promised() {
 fn an_endpoint_generates_as_promised() {
     let server = Server::start(|_| http("200 OK", "", GOOD).into_bytes());
     let url = format!("{}/v1", server.url);
-    let endpoint = ChatEndpoint {
-        url,
-        model: "tiny".into(),
-        fallback_models: Vec::new(),
-        api_key: None,
-        timeout_ms: 5000,
-        retries: 0,
-    };
-    let backend = ChatBackend::new(endpoint);
+    let endpoint = ChatEndpoint { url, api_key: None, timeout_ms: 5000, retries: 0 };
+    let backend = ChatBackend::new(endpoint, "tiny".into());
     generates_as_promised("chat", &backend, &|| server.requests().len());
     let input = Input::default();
     fails_with("chat", backend.embed(&[&input], &Conditions::unlimited()), FailureCode::Unsupported);
@@ -362,6 +355,7 @@ fn endpoints_fail_by_kind() {
         let outcome = match folder.kind {
             rag_wire::ModelKind::Embedding => backend.embed(&[&text], &conditions).map(drop),
             rag_wire::ModelKind::Reranker => backend.score(&[&text], &conditions).map(drop),
+            rag_wire::ModelKind::Chat => unreachable!("no chat model"),
         };
         fails_with("endpoint", outcome, code);
         assert_eq!(backend.health(allow_remote).is_err(), code == FailureCode::NotAllowed);

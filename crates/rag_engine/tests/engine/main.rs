@@ -1,7 +1,8 @@
 //! The real binary, started in a temporary folder and spoken to over its socket.
 //!
-//! Models and ONNX Runtime are found through `RAG_TEST_MODELS` (a folder of model folders) and
-//! `RAG_TEST_ONNXRUNTIME` (the library's path); `make test` sets both. Without them these tests fail.
+//! Models, ONNX Runtime and the program of local chat models are found through `RAG_TEST_MODELS` (a folder of model
+//! folders), `RAG_TEST_ONNXRUNTIME` (the library's path) and `RAG_TEST_LLM` (the program's); `make test` sets all. Without them
+//! these tests fail.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,6 +13,7 @@ mod fake;
 mod http;
 mod life;
 mod load;
+mod local_chat;
 mod memory;
 mod prepare;
 mod protocol;

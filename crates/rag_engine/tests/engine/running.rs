@@ -1,8 +1,9 @@
 //! A running engine and a client's connection to it.
 
 use rag_wire::{
-    Call, Chat, ChatMessage, Embeddings, EngineCounters, EngineStatus, Failure, Hello, Lane, ModelInfo,
-    PROTOCOL_VERSION, ParseLimits, Reply, Request, Settings, TextRole, Welcome, read_frame, write_frame,
+    Call, Chat, ChatEndpoint, ChatMessage, ChatModels, Embeddings, EngineCounters, EngineStatus, Failure,
+    Hello, Lane, ModelInfo, PROTOCOL_VERSION, ParseLimits, Reply, Request, Settings, TextRole, Welcome,
+    read_frame, write_frame,
 };
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
@@ -45,8 +46,19 @@ pub(crate) fn settings() -> Settings {
             sandbox: "auto".into(),
             ocr: None,
         },
+        llm_program: set_by_make_test("RAG_TEST_LLM"),
         chat: None,
         allow_remote: false,
+    }
+}
+
+/// The models of an endpoint.
+pub(crate) fn chat_models(model: &str, fallbacks: &[&str], endpoint: ChatEndpoint) -> ChatModels {
+    ChatModels {
+        model: model.into(),
+        simple_model: None,
+        fallback_models: fallbacks.iter().map(|name| (*name).to_owned()).collect(),
+        endpoint: Some(endpoint),
     }
 }
 

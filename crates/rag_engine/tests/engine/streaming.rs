@@ -2,19 +2,14 @@
 
 use crate::chat::GOOD;
 use crate::http::{Server, http};
-use crate::running::{Client, Engine, chat, settings};
+use crate::running::{Client, Engine, chat, chat_models, settings};
 use rag_wire::{Call, Chat, ChatEndpoint, Completion, Failure, FailureCode, Reply};
 
 fn engine_for(server: &Server, fallbacks: &[&str]) -> Engine {
     let mut settings = settings();
-    settings.chat = Some(ChatEndpoint {
-        url: format!("{}/v1", server.url),
-        model: "tiny".into(),
-        fallback_models: fallbacks.iter().map(|name| (*name).to_owned()).collect(),
-        api_key: None,
-        timeout_ms: 60_000,
-        retries: 0,
-    });
+    let endpoint_settings =
+        ChatEndpoint { url: format!("{}/v1", server.url), api_key: None, timeout_ms: 60_000, retries: 0 };
+    settings.chat = Some(chat_models("tiny", fallbacks, endpoint_settings));
     Engine::with(settings)
 }
 
