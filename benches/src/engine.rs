@@ -124,6 +124,7 @@ fn settings() -> Settings {
             sandbox: "auto".into(),
             ocr: None,
         },
+        llm_program: String::new(),
         chat: None,
         allow_remote: false,
     }

@@ -167,6 +167,7 @@ fn start(folder: &Path, models: &str, library: &str, bulk_threads: u32) -> (Chil
             sandbox: "auto".into(),
             ocr: None,
         },
+        llm_program: String::new(),
         chat: None,
         allow_remote: false,
     };

@@ -210,16 +210,24 @@ fn body(model: &str, request: &Chat) -> Result<Value, Failure> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use rag_wire::ChatModels;
 
     #[test]
     fn the_summary_names_no_key_and_says_what_is_wrong() {
-        let endpoint = |url: &str| ChatEndpoint {
-            url: url.into(),
-            model: "m".into(),
+        let models = |model: &str, url: Option<&str>| ChatModels {
+            model: model.into(),
+            simple_model: None,
             fallback_models: Vec::new(),
-            api_key: Some("sesame".into()),
-            timeout_ms: 1,
-            retries: 0,
+            endpoint: url.map(|url| ChatEndpoint {
+                url: url.into(),
+                api_key: Some("sesame".into()),
+                timeout_ms: 1,
+                retries: 0,
+            }),
+        };
+        let summary = |settings: &Settings| {
+            let check = |name: &str| if name == "here" { Ok(()) } else { Err(format!("no {name}")) };
+            summary(settings, check)
         };
         let settings = |chat, allow_remote| Settings {
             socket: String::new(),
@@ -241,16 +249,22 @@ mod tests {
                 sandbox: String::new(),
                 ocr: None,
             },
+            llm_program: String::new(),
             chat,
             allow_remote,
         };
         assert!(summary(&settings(None, false)).is_err());
-        let local =
-            summary(&settings(Some(endpoint("http://user:sesame@127.0.0.1:8080/v1")), false)).unwrap();
-        assert_eq!(local, "m at 127.0.0.1:8080");
-        let remote = Some(endpoint("https://api.example.com/v1"));
+        assert!(summary(&settings(Some(models("m", None)), false)).is_err());
+        let loopback = models("m", Some("http://user:sesame@127.0.0.1:8080/v1"));
+        assert_eq!(summary(&settings(Some(loopback), false)).unwrap(), "m at 127.0.0.1:8080");
+        let remote = Some(models("m", Some("https://api.example.com/v1")));
         assert!(summary(&settings(remote.clone(), false)).unwrap_err().contains("api.example.com"));
         assert!(summary(&settings(remote, true)).is_ok());
-        assert!(summary(&settings(Some(endpoint("file:///etc/passwd")), true)).is_err());
+        assert!(summary(&settings(Some(models("m", Some("file:///etc/passwd"))), true)).is_err());
+
+        // A model of this machine needs none of that.
+        let local = models("local/here", Some("https://api.example.com/v1"));
+        assert_eq!(summary(&settings(Some(local), false)).unwrap(), "local/here on this machine");
+        assert_eq!(summary(&settings(Some(models("local/away", None)), true)).unwrap_err(), "no away");
     }
 }

@@ -111,7 +111,8 @@ fn our_own_file_wins() {
 #[test]
 fn what_is_wrong_is_said() {
     let cases = [
-        ("rag_model.json", r#"{"kind":"chat"}"#, "unknown kind"),
+        ("rag_model.json", r#"{"kind":"oracle"}"#, "unknown kind"),
+        ("rag_model.json", r#"{"kind":"chat"}"#, "no GGUF file"),
         ("rag_model.json", "{", "rag_model.json"),
         ("config.json", "[1]", "config.json"),
         ("1_Pooling/config.json", r#"{"pooling_mode_weightedmean_tokens":true}"#, "not supported"),
