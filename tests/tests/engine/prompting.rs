@@ -95,7 +95,7 @@ fn a_collection_has_its_own_prompt_which_no_answer_tells() {
     for (code, collection, template) in [
         ("42704", "'no such thing'", json!({})),
         ("22023", "NULL", json!([])),
-        ("22023", "NULL", json!({"sytsem": "x"})),
+        ("22023", "NULL", json!({"sentence": "x"})),
         ("54000", "NULL", json!({"tone": "x".repeat(2_001)})),
         ("22023", "NULL", json!({"examples": {}})),
         ("22023", "NULL", json!({"examples": [{"answer": "x"}]})),
