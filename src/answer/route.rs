@@ -131,5 +131,8 @@ pub(super) fn failed(error: Error) -> Error {
 
 /// The same where none is configured.
 pub(super) fn not_configured() -> Error {
-    failed(Error::not_ready("no chat endpoint is configured").hint("rag_ext.llm_url names an endpoint."))
+    failed(
+        Error::not_ready("no chat model is configured")
+            .hint("rag_ext.llm_model names one: at rag_ext.llm_url, or local/FOLDER."),
+    )
 }

@@ -77,11 +77,8 @@ pub(crate) fn queries(table: Oid) -> Result<Vec<JudgedQuery>> {
         rows.push(query);
         Ok(bytes)
     })?;
-    let mut seen = HashSet::new();
-    match rows.iter().find(|row| !seen.insert(&row.id)) {
-        Some(twice) => Err(table.twice(&format!("id \"{}\"", excerpt(&twice.id)))),
-        None => Ok(rows),
-    }
+    table.require_once(rows.iter().map(|row| row.id.as_str()))?;
+    Ok(rows)
 }
 
 /// The judgements: `query_id` and `document` of any type, `relevance` an integer. Errors as [`queries`], the limit being
@@ -168,6 +165,15 @@ impl Table {
 
     fn value<T: pgrx::FromDatum>(&self, row: &spi::Row, number: i32, column: &str) -> Result<T> {
         row.get(number).ok_or_else(|| Error::null(&format!("column {column} of {}", self.full_name())))
+    }
+
+    /// 22023: two rows have the same id.
+    fn require_once<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Result<()> {
+        let mut seen = HashSet::new();
+        match ids.into_iter().find(|id| !seen.insert(*id)) {
+            Some(id) => Err(self.twice(&format!("id \"{}\"", excerpt(id)))),
+            None => Ok(()),
+        }
     }
 
     fn twice(&self, what: &str) -> Error {

@@ -1,10 +1,9 @@
 //! A table of questions with what is right for each: columns but `id` and `question` may be missing, or NULL.
 
 use super::{Kind, MAX_QUERIES, Table};
-use crate::error::{Result, excerpt};
+use crate::error::Result;
 use crate::pg::Oid;
 use rag_core::evaluate::answers::Expected;
-use std::collections::HashSet;
 
 /// A question of the caller's table.
 pub(crate) struct JudgedQuestion {
@@ -52,9 +51,6 @@ pub(crate) fn questions(table: Oid) -> Result<Vec<JudgedQuestion>> {
         rows.push(question);
         Ok(bytes)
     })?;
-    let mut seen = HashSet::new();
-    match rows.iter().find(|row| !seen.insert(&row.id)) {
-        Some(twice) => Err(table.twice(&format!("id \"{}\"", excerpt(&twice.id)))),
-        None => Ok(rows),
-    }
+    table.require_once(rows.iter().map(|row| row.id.as_str()))?;
+    Ok(rows)
 }
