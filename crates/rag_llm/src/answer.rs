@@ -26,7 +26,7 @@ fn try_write(
     if tokens.len() >= room {
         let message = format!("the conversation has {} tokens, the model takes {room}", tokens.len());
         let mut failure = failure(FailureCode::Provider, message);
-        failure.hint = Some("Lower rag_ext.context_limit, or take a model with more context.".to_owned());
+        failure.hint = Some("Lower rag_ext.context_budget, or take a model with more context.".to_owned());
         return Err(failure);
     }
     let grammar = question.grammar.as_deref();
