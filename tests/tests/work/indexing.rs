@@ -8,6 +8,8 @@ fn a_vector_index_is_built_while_ingestion_goes_on() {
     // A build that was ended is begun again when the launcher looks, once per nap.
     let cluster = Cluster::builder("index")
         .setting("rag_ext.exact_search_limit", "40")
+        // Rows are told from pages, of which workers that wait for each other take more than they need.
+        .setting("rag_ext.ingest_workers", "1")
         // Which is about keyword segments alone.
         .setting("rag_ext.merge_enabled", "off")
         .setting("rag_ext.launcher_naptime", "5")
