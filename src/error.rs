@@ -83,6 +83,15 @@ impl Error {
         self
     }
 
+    /// Says first in the detail what the error is about.
+    pub(crate) fn about(self, what: &str) -> Self {
+        let detail = match &self.detail {
+            Some(detail) => format!("It is about {what}. {detail}"),
+            None => format!("It is about {what}."),
+        };
+        self.detail(detail)
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

@@ -70,11 +70,13 @@ pub(crate) fn evaluate(
 /// An answer as it is measured: each citation is looked up in its document's text.
 fn given(answer: &Answer) -> Result<Given> {
     let cited = |c: &super::Citation| {
-        let found = document::text_between(c.document, c.char_from, c.char_to)?;
+        let place = document::place(c.document, c.char_from, c.char_to)?;
+        // A citation's own uri leaves out what a program might run.
+        let uri = place.as_ref().map_or_else(|| c.uri.clone(), |place| place.uri.clone());
         Ok(Cited {
-            names: c.uri.iter().cloned().chain([text_of_id(c.document)]).collect(),
+            names: uri.into_iter().chain([text_of_id(c.document)]).collect(),
             quote: c.quote.clone(),
-            is_exact: found.map(|text| text == c.quote),
+            is_exact: place.and_then(|place| place.text).map(|text| text == c.quote),
         })
     };
     Ok(Given {
@@ -86,10 +88,5 @@ fn given(answer: &Answer) -> Result<Given> {
 
 /// An error that says which of the questions it is about, by its id: the text is nobody else's to read.
 fn of_question(error: Error, id: &str) -> Error {
-    let question = format!("It is about question \"{}\".", excerpt(id));
-    let detail = match &error.detail {
-        Some(detail) => format!("{question} {detail}"),
-        None => question,
-    };
-    error.detail(detail)
+    error.about(&format!("question \"{}\"", excerpt(id)))
 }

@@ -1,6 +1,6 @@
 //! Prompts that a superuser has given a collection, or all that have none of their own.
 
-use super::name::{candidates, missing_among};
+use super::name::candidates;
 use super::rights::own_collection;
 use crate::error::{Error, Result};
 use crate::pg::elevation::elevated;
@@ -32,9 +32,6 @@ pub(crate) fn set(collection: Option<&str>, template: &Value) -> Result<()> {
     let collection = collection
         .map(|name| {
             let visible = candidates(name)?;
-            if visible.is_empty() {
-                return Err(missing_among(&visible, name));
-            }
             own_collection(&visible, name).map(|collection| collection.id)
         })
         .transpose()?;

@@ -180,12 +180,7 @@ impl Task {
 
 /// An error that says which of the queries it is about, by its id: the text is nobody else's to read.
 fn of_query(error: Error, id: &str) -> Error {
-    let query = format!("It is about query \"{}\".", excerpt(id));
-    let detail = match &error.detail {
-        Some(detail) => format!("{query} {detail}"),
-        None => query,
-    };
-    error.detail(detail)
+    error.about(&format!("query \"{}\"", excerpt(id)))
 }
 
 fn count(stages: &Stages, fallbacks: &mut BTreeMap<String, usize>) {

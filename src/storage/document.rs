@@ -74,14 +74,22 @@ pub(crate) fn count_named(domains: &[Id], names: &[&str]) -> Result<usize> {
     Ok(found.unwrap_or(0) as usize)
 }
 
-/// The characters of a document's text between two places, as the caller sees it. None where it is not kept, or not seen.
-pub(crate) fn text_between(document: Id, char_from: i32, char_to: i32) -> Result<Option<String>> {
-    let text = spi::read_snapshot_one(
-        "SELECT substr(d.text, $2 + 1, $3 - $2) FROM rag.document d WHERE d.id = $1",
+/// What stands at a place of a document.
+pub(crate) struct Place {
+    /// The document's.
+    pub(crate) uri: Option<String>,
+    /// The characters between the two; `None` before the document has a text.
+    pub(crate) text: Option<String>,
+}
+
+/// What stands between two characters of a document's text, as the caller sees it. `None` where the document is not kept, or not
+/// seen.
+pub(crate) fn place(document: Id, char_from: i32, char_to: i32) -> Result<Option<Place>> {
+    spi::read_snapshot_one(
+        "SELECT d.uri, substr(d.text, $2 + 1, $3 - $2) FROM rag.document d WHERE d.id = $1",
         vec![uuid(document).into(), char_from.into(), char_to.into()],
-        |row| Ok(row.get(1)),
-    )?;
-    Ok(text.flatten())
+        |row| Ok(Place { uri: row.get(1), text: row.get(2) }),
+    )
 }
 
 /// The document of this key, if the caller sees one.

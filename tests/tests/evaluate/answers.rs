@@ -3,7 +3,7 @@
 use super::prepared;
 use rag_tests::{Database, Session};
 
-/// Two questions with an answer, one whose document is another, one without an answer.
+/// Two questions with an answer, one about a document whose uri no citation shows, one whose document is another, one without an answer.
 fn questions(session: &mut Session) {
     session.run(
         "CREATE TEMP TABLE question (id int PRIMARY KEY, question text NOT NULL, answer text, quote text, document text, answerable boolean);
@@ -11,6 +11,7 @@ fn questions(session: &mut Session) {
              (1, 'How many strings does a violin have?', 'four  STRINGS', 'A violin has four strings.', 'violin.md', NULL),
              (2, 'When does the ferry cross the harbour?', 'ten', NULL, 'ferry.md', true),
              (3, 'What rises over night?', 'bread', 'Something else.', 'oven.md', true),
+             (5, 'What does the cello stand on?', 'spike', NULL, 'set://cello', true),
              (4, 'Who won the chess championship in 1972?', 'ignored', 'ignored', 'ignored', false)",
     );
 }
@@ -19,6 +20,7 @@ fn questions(session: &mut Session) {
 fn answers_are_measured_by_what_is_known_of_each_question() {
     let database = Database::new("evaluate_answers");
     let mut ann = prepared(&database, "ann");
+    ann.ingest("The cello stands on a spike of steel.", "set://cello");
     questions(&mut ann);
     let columns = "answered, refused, correct, quoted, first_citation, citation_recall, faithfulness, exact";
     let each = ann.rows(&format!(
@@ -29,7 +31,16 @@ fn answers_are_measured_by_what_is_known_of_each_question() {
         .iter()
         .map(|row| row.iter().map(|value| value.as_deref().unwrap_or("-")).collect::<Vec<_>>().join(" "))
         .collect();
-    assert_eq!(shown, ["1 1 - 1 1 1 1 1 1", "2 1 - 0 - 1 1 1 1", "3 1 - 1 0 0 0 1 1", "4 - 1 - - - - - -"],);
+    assert_eq!(
+        shown,
+        [
+            "1 1 - 1 1 1 1 1 1",
+            "2 1 - 0 - 1 1 1 1",
+            "3 1 - 1 0 0 0 1 1",
+            "4 - 1 - - - - - -",
+            "5 1 - 1 - 1 1 1 1"
+        ],
+    );
     // The row of all has the means, of those that have a value.
     let all = ann.rows(
         "SELECT questions, answered, refused, round(correct::numeric, 4), quoted, round(first_citation::numeric, 4)
@@ -37,10 +48,10 @@ fn answers_are_measured_by_what_is_known_of_each_question() {
     );
     assert_eq!(all.len(), 1);
     let all: Vec<&str> = all[0].iter().map(|value| value.as_deref().unwrap()).collect();
-    assert_eq!(all, ["4", "1", "1", "0.6667", "0.5", "0.6667"]);
+    assert_eq!(all, ["5", "1", "1", "0.7500", "0.5", "0.7500"]);
     let same = "SELECT d.details->>'answer' = rag_answer(q.question)->>'answer'
          FROM rag_evaluate_answers(NULL, 'question', '{\"per_question\": true}') d JOIN question q ON q.id::text = d.question_id";
-    assert_eq!(ann.column(same), ["t", "t", "t", "t"]);
+    assert_eq!(ann.column(same), ["t", "t", "t", "t", "t"]);
     // Whoever refuses everything is right where there is no answer.
     let strict = "SELECT answered, refused, correct FROM rag_evaluate_answers(NULL, 'question', '{\"min_support\": 1}')";
     assert_eq!(ann.rows(strict), [["0", "1", "0"].map(|value| Some(value.to_owned()))]);

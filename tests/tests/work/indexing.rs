@@ -21,6 +21,8 @@ fn a_vector_index_is_built_while_ingestion_goes_on() {
     let index = "SELECT count(*) FILTER (WHERE i.indisvalid) || ' of ' || count(*) FROM pg_index i
                  JOIN pg_class c ON c.oid = i.indexrelid WHERE c.relname LIKE 'embedding%hnsw'";
     assert_eq!(session.value(index), "0 of 0", "there are too few rows");
+    cluster.configure("rag_ext.ingest_workers = 2");
+    cluster.reload();
 
     // An old snapshot holds the build up in its last phase.
     let mut holder = database.admin();
