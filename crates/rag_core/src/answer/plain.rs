@@ -127,11 +127,13 @@ fn push_prose(text: &str, shown: &mut String) {
         shown.push_str(&text[last..range.start]);
         last = range.end;
         if address.is_empty() {
+            // What follows must not become the target of a link.
+            if shown.ends_with(']') {
+                shown.push(' ');
+            }
             continue;
         }
-        if shown.ends_with(['`', '\\']) {
-            shown.push(' ');
-        }
+        keep_apart(shown);
         shown.push('`');
         shown.push_str(&address);
         shown.push('`');
@@ -140,12 +142,22 @@ fn push_prose(text: &str, shown: &mut String) {
     shown.push_str(rest);
 }
 
-fn push_code(code: &str, shown: &mut String) {
-    if shown.ends_with('`') {
+/// What comes next is code whatever stands before it: neither more of a code's backticks nor escaped.
+fn keep_apart(shown: &mut String) {
+    if shown.ends_with(['`', '\\']) {
         shown.push(' ');
     }
-    let code = without_active(&without_schemes(code));
-    shown.push_str(&link::broken(&tag::without_tags(&code, tag::is_html)));
+}
+
+fn push_code(code: &str, shown: &mut String) {
+    let changed = without_active(&without_schemes(code));
+    let changed = link::broken(&tag::without_tags(&changed, tag::is_html));
+    // Without a scheme, backticks may have come together: it is code no longer, or not all of it.
+    if changed != code && code::spans(&changed) != [0..changed.len()] {
+        return push_prose(code, shown);
+    }
+    keep_apart(shown);
+    shown.push_str(&changed);
 }
 
 /// Addresses of a text, each with what is shown in its place.
@@ -155,7 +167,7 @@ fn addresses(text: &str) -> Vec<(Range<usize>, String)> {
         // What ends a sentence or a bracket around the address is not its own.
         let address = found.as_str().trim_end_matches(|c: char| ".,;:!?)]}'*_|…”’»".contains(c));
         let address = if address.is_empty() { found.as_str() } else { address };
-        (found.start()..found.start() + address.len(), without_schemes(address))
+        (found.start()..found.start() + address.len(), link::broken(&without_schemes(address)))
     });
     all.collect()
 }

@@ -29,6 +29,11 @@ fn nothing_is_a_link_or_a_tag() {
         ("hthttps://tps://b.example", "`b.example`"),
         ("torn [text](https://b.example/a", "torn [text] (`b.example/a`"),
         ("postgresql://u@h/db", "`postgresql://u@h/db`"),
+        ("[a https://]https://(b", "[a `] (b`"),
+        ("\\https://`Vec<u8>`", "\\ `Vec<u8>`"),
+        ("```https://`<b>```", "''''‹b›'''"),
+        ("[a https://:", "[a :"),
+        ("[a]https://: b", "[a] : b"),
     ] {
         assert_eq!(defused(text), expected, "{text}");
     }
