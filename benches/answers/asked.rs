@@ -1,5 +1,6 @@
 //! Asks the questions, and checks what comes back with code of its own.
 
+use crate::fit::SIGNALS;
 use crate::sets::{Asked, Gold, Question};
 use rag_benches::{Times, timed};
 use serde_json::Value;
@@ -28,8 +29,8 @@ pub(crate) struct Reply {
     /// Words with a digit in the answer, and those of them that stand in no quote of it.
     pub(crate) numbers: usize,
     pub(crate) invented_numbers: Vec<String>,
-    /// The scores that the confidence was told from: best, window, next.
-    pub(crate) scores: Option<[f64; 3]>,
+    /// The scores that the confidence was told from: best, window, next, heading.
+    pub(crate) scores: Option<[f64; SIGNALS]>,
     pub(crate) text: String,
     pub(crate) question: String,
 }
@@ -95,6 +96,7 @@ fn reply(
     let support = answer["diagnostics"].as_array().unwrap().iter().find(|stage| stage["stage"] == "support");
     let confidence = answer["confidence"].as_f64().unwrap_or(0.0);
     let score = |name: &str| support.and_then(|stage| stage["details"]["scores"][name].as_f64());
+    let scores = || Some([score("best")?, score("window")?, score("next")?, score("heading")?]);
     Reply {
         is_first_half: question.is_first_half,
         is_answerable: question.is_answerable(),
@@ -107,10 +109,7 @@ fn reply(
         untrue_quotes,
         numbers: numbers.len(),
         invented_numbers: numbers.into_iter().filter(|number| !quoted.contains(number)).collect(),
-        scores: score("best")
-            .zip(score("window"))
-            .zip(score("next"))
-            .map(|((best, window), next)| [best, window, next]),
+        scores: scores(),
         text,
         question: question.text.clone(),
     }

@@ -1,6 +1,9 @@
-//! Fits the weights that tell whether there is an answer: logistic regression by gradient descent over three scores.
+//! Fits the weights that tell whether there is an answer: logistic regression by gradient descent over four scores.
 
 use crate::table::Measured;
+
+/// Scores of a question: best, window, next, heading.
+pub(crate) const SIGNALS: usize = 4;
 
 /// Steps of the descent, and their size: the scores are put on one scale first, so that few are enough.
 const STEPS: usize = 20_000;
@@ -14,7 +17,7 @@ const WRONG: f64 = 0.08;
 
 /// Prints weights fitted to the first half of the questions, such that a confidence of 0.5 refuses 8 % of them.
 pub(crate) fn print(measured: &[Measured]) {
-    let mut rows: Vec<([f64; 3], bool, f64)> = Vec::new();
+    let mut rows: Vec<([f64; SIGNALS], bool, f64)> = Vec::new();
     for (name, replies, _) in measured {
         let weight = if *name == "manual" { MANUAL_WEIGHT } else { 1.0 };
         let first_half = replies.iter().filter(|reply| reply.is_first_half);
@@ -28,35 +31,36 @@ pub(crate) fn print(measured: &[Measured]) {
     }
     let all: f64 = rows.iter().map(|row| row.2).sum();
     let mean: Vec<f64> =
-        (0..3).map(|at| rows.iter().map(|row| row.2 * row.0[at]).sum::<f64>() / all).collect();
-    let deviation: Vec<f64> = (0..3)
+        (0..SIGNALS).map(|at| rows.iter().map(|row| row.2 * row.0[at]).sum::<f64>() / all).collect();
+    let deviation: Vec<f64> = (0..SIGNALS)
         .map(|at| (rows.iter().map(|row| row.2 * (row.0[at] - mean[at]).powi(2)).sum::<f64>() / all).sqrt())
         .collect();
-    let scaled =
-        |scores: &[f64; 3]| -> [f64; 3] { std::array::from_fn(|at| (scores[at] - mean[at]) / deviation[at]) };
-    let (mut weights, mut bias) = ([0.0; 3], 0.0);
+    let scaled = |scores: &[f64; SIGNALS]| -> [f64; SIGNALS] {
+        std::array::from_fn(|at| (scores[at] - mean[at]) / deviation[at])
+    };
+    let (mut weights, mut bias) = ([0.0; SIGNALS], 0.0);
     for _ in 0..STEPS {
-        let (mut slope, mut bias_slope) = ([0.0; 3], 0.0);
+        let (mut slope, mut bias_slope) = ([0.0; SIGNALS], 0.0);
         for (scores, has_answer, weight) in &rows {
             let scores = scaled(scores);
-            let logit: f64 = bias + (0..3).map(|at| weights[at] * scores[at]).sum::<f64>();
+            let logit: f64 = bias + (0..SIGNALS).map(|at| weights[at] * scores[at]).sum::<f64>();
             // Both classes count the same.
             let class = if *has_answer { with } else { without };
             let error = weight / class * (1.0 / (1.0 + (-logit).exp()) - f64::from(u8::from(*has_answer)));
-            (0..3).for_each(|at| slope[at] += error * scores[at]);
+            (0..SIGNALS).for_each(|at| slope[at] += error * scores[at]);
             bias_slope += error;
         }
-        (0..3).for_each(|at| weights[at] -= RATE * slope[at]);
+        (0..SIGNALS).for_each(|at| weights[at] -= RATE * slope[at]);
         bias -= RATE * bias_slope;
     }
-    let weights: Vec<f64> = (0..3).map(|at| weights[at] / deviation[at]).collect();
-    let logit = |scores: &[f64; 3]| (0..3).map(|at| weights[at] * scores[at]).sum::<f64>();
+    let weights: Vec<f64> = (0..SIGNALS).map(|at| weights[at] / deviation[at]).collect();
+    let logit = |scores: &[f64; SIGNALS]| (0..SIGNALS).map(|at| weights[at] * scores[at]).sum::<f64>();
     let mut answerable: Vec<f64> =
         rows.iter().filter(|row| row.1 && row.2 == 1.0).map(|row| logit(&row.0)).collect();
     answerable.sort_by(f64::total_cmp);
     let least = answerable[(answerable.len() as f64 * WRONG) as usize];
     println!(
-        "\nfitted to the first half: \"answer_weights\": {{\"bias\": {:.2}, \"best\": {:.2}, \"window\": {:.2}, \"next\": {:.2}}}",
-        -least, weights[0], weights[1], weights[2]
+        "\nfitted to the first half: \"answer_weights\": {{\"bias\": {:.2}, \"best\": {:.2}, \"window\": {:.2}, \"next\": {:.2}, \"heading\": {:.2}}}",
+        -least, weights[0], weights[1], weights[2], weights[3]
     );
 }

@@ -92,9 +92,13 @@ fn measured(question: &str, hits: &[SearchHit], mut statements: Vec<Evidence>) -
             let Evidence { source, bytes, .. } = &statements[best];
             let hit = &hits[*source];
             let window = answerable::window(&hit.chunk.content, bytes.clone());
-            let window = logits(None, question, vec![join(&context_of(hit), window)])?[0];
+            let context = context_of(hit);
+            let mut texts = vec![join(&context, window)];
+            texts.extend((!context.is_empty()).then_some(context));
+            let around = logits(None, question, texts)?;
             let next = order.get(1).map_or(answerable::NOTHING, |next| measured[*next]);
-            let found = Signals { best: measured[best], window, next };
+            let heading = around.get(1).copied().unwrap_or(answerable::NOTHING);
+            let found = Signals { best: measured[best], window: around[0], next, heading };
             confidence = weights.probability(&found);
             signals = Some(found);
         }

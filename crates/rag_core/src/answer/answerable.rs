@@ -1,8 +1,8 @@
-//! Whether passages answer a question at all: three scores of a cross-encoder and four weights.
+//! Whether passages answer a question at all: four scores of a cross-encoder and five weights.
 //!
 //! The best statement alone tells little: a text about the same thing often has a sentence that scores as an answer does.
-//! What helps is how well the words around it do, for they tell whether it is about what was asked; and where the second
-//! best statement is nearly as good, it is more often the topic that was met than the question.
+//! What helps is how well the words around it do, for they tell whether it is about what was asked; and how much better
+//! than its title and headings alone: these name the topic, and what they score is the topic's share.
 //!
 //! Weights go with the model whose scores they weigh (`answer_weights` of its folder), and are fitted by logistic
 //! regression: `scripts/bench.sh answers fit`.
@@ -24,6 +24,9 @@ pub struct AnswerWeights {
     pub window: f64,
     /// Of the next best statement's.
     pub next: f64,
+    /// Of its title's and headings'; 0 where nothing is said.
+    #[serde(default)]
+    pub heading: f64,
 }
 
 /// Scores of a question's best statements, as logits.
@@ -35,6 +38,8 @@ pub struct Signals {
     pub window: f64,
     /// Of the next best statement; what nothing would have, where there is none.
     pub next: f64,
+    /// Of the title and headings above it alone; what nothing would have, where there are none.
+    pub heading: f64,
 }
 
 /// The logit of a text that has nothing to do with a question.
@@ -43,14 +48,15 @@ pub const NOTHING: f64 = -11.0;
 impl AnswerWeights {
     /// How likely it is that the passages answer the question, from 0 to 1.
     pub fn probability(&self, signals: &Signals) -> f64 {
-        let Signals { best, window, next } = signals;
-        let logit = self.bias + self.best * best + self.window * window + self.next * next;
+        let Signals { best, window, next, heading } = signals;
+        let logit =
+            self.bias + self.best * best + self.window * window + self.next * next + self.heading * heading;
         1.0 / (1.0 + (-logit).exp())
     }
 
     /// Whether they are numbers.
     pub fn are_finite(&self) -> bool {
-        [self.bias, self.best, self.window, self.next].iter().all(|weight| weight.is_finite())
+        [self.bias, self.best, self.window, self.next, self.heading].iter().all(|weight| weight.is_finite())
     }
 }
 
@@ -77,12 +83,20 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_window_raises_the_probability_and_a_rival_lowers_it() {
-        let weights = AnswerWeights { bias: -1.5, best: 0.1, window: 0.5, next: -0.2 };
-        let of = |best, window, next| weights.probability(&Signals { best, window, next });
-        assert!(of(6.0, 6.0, 0.0) > of(6.0, 2.0, 0.0));
-        assert!(of(6.0, 6.0, 5.0) < of(6.0, 6.0, 0.0));
-        assert!((of(0.0, 3.0, 0.0) - 0.5).abs() < 1e-9);
+    fn the_window_raises_the_probability_and_a_rival_or_the_heading_lowers_it() {
+        let weights = AnswerWeights { bias: -1.5, best: 0.1, window: 0.5, next: -0.2, heading: -0.3 };
+        let of = |best, window, next, heading| weights.probability(&Signals { best, window, next, heading });
+        assert!(of(6.0, 6.0, 0.0, 0.0) > of(6.0, 2.0, 0.0, 0.0));
+        assert!(of(6.0, 6.0, 5.0, 0.0) < of(6.0, 6.0, 0.0, 0.0));
+        assert!(of(6.0, 6.0, 0.0, 5.0) < of(6.0, 6.0, 0.0, NOTHING));
+        assert!((of(0.0, 3.0, 0.0, 0.0) - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn weights_may_leave_the_heading_out() {
+        let weights = r#"{"bias": -1.5, "best": 0.1, "window": 0.5, "next": -0.2}"#;
+        let weights: Option<AnswerWeights> = serde_json::from_str(weights).ok();
+        assert_eq!(weights.map(|weights| weights.heading), Some(0.0));
     }
 
     #[test]
