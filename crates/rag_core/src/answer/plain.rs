@@ -153,7 +153,8 @@ fn push_code(code: &str, shown: &mut String) {
     let changed = without_active(&without_schemes(code));
     let changed = link::broken(&tag::without_tags(&changed, tag::is_html));
     // Without a scheme, backticks may have come together: it is code no longer, or not all of it.
-    if changed != code && code::spans(&changed) != [0..changed.len()] {
+    let whole = 0..changed.len();
+    if changed != code && code::spans(&changed) != std::slice::from_ref(&whole) {
         return push_prose(code, shown);
     }
     keep_apart(shown);
