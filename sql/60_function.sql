@@ -154,12 +154,21 @@ COMMENT ON FUNCTION rag_answer(text, text, jsonb, jsonb, jsonb) IS
     'Answers from the caller''s documents, as one JSON object with answer, found, citations and more. options: k, context_limit, mode, min_support (0 to 1), max_sentences (1 to 10, 3), sentence_limit (1 to 200, 24), generate (boolean), policy (strict, cited or free), temperature, top_p, max_tokens, context_budget, on_failure, those of rag_search but context. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_answer');
 
+CREATE FUNCTION rag.answer_parts(question text, collection text, filter jsonb, history jsonb, options jsonb)
+    RETURNS SETOF jsonb
+    AS 'MODULE_PATHNAME', 'answer_parts_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED COST 1000000 ROWS 100;
+COMMENT ON FUNCTION rag.answer_parts(text, text, jsonb, jsonb, jsonb) IS 'The rows of rag_answer_stream.';
+INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'answer_parts');
+
+-- STABLE, so that the planner puts its body in its place in FROM, where the rows of other functions are collected first.
 CREATE FUNCTION rag_answer_stream(
     question text, collection text DEFAULT NULL, filter jsonb DEFAULT NULL, history jsonb DEFAULT NULL,
-    options jsonb DEFAULT '{}') RETURNS SETOF jsonb
-    AS 'MODULE_PATHNAME', 'rag_answer_stream_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED COST 1000000 ROWS 100;
+    options jsonb DEFAULT '{}') RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100
+    BEGIN ATOMIC
+        SELECT rag.answer_parts(question, collection, filter, history, options);
+    END;
 COMMENT ON FUNCTION rag_answer_stream(text, text, jsonb, jsonb, jsonb) IS
-    'rag_answer while it is written, one row at a time: {"delta": text} for each part, which is not checked yet, and at last the checked answer, as rag_answer returns it, with "done": true. Call it in the SELECT list: in FROM, rows are collected first. options: those of rag_answer.';
+    'rag_answer while it is written, one row at a time: {"delta": text} for each part, which is not checked yet, and at last the checked answer, as rag_answer returns it, with "done": true. A cursor or a driver''s single-row mode shows each as it comes. options: those of rag_answer.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_answer_stream');
 
 CREATE FUNCTION rag_answer_text(

@@ -1,4 +1,4 @@
-//! `rag_answer_stream`: an answer as rows, each sent as soon as there is something to show.
+//! `rag.answer_parts`, the rows of `rag_answer_stream`: an answer, each part sent as soon as there is something to show.
 
 use super::answer::{Call, object};
 use super::call;
@@ -19,7 +19,7 @@ struct Rows {
 }
 
 #[pg_extern(sql = false)]
-fn rag_answer_stream(
+fn answer_parts(
     question: Option<&str>,
     collection: Option<&str>,
     filter: Option<GivenJsonb>,

@@ -64,26 +64,27 @@ fn words_are_seen_while_the_model_writes() {
     ann.run("COMMIT");
     assert_eq!(stub.requests().pop().unwrap()["stream"], true);
 
-    // As rows come, of one statement.
-    let voice = scripted(&stub);
-    voice.say(PARTS[0].0);
-    let sql = format!("SELECT {CALL}::text");
-    let done = {
-        let mut rows = ann.client().query_raw(&sql, Vec::<String>::new()).unwrap();
-        let mut next = || {
-            let row = rows.next().unwrap()?;
-            Some(serde_json::from_str::<Value>(row.get(0)).unwrap())
+    // As rows come, of one statement, wherever the call stands.
+    for sql in [format!("SELECT {CALL}::text"), format!("SELECT part::text FROM {CALL} AS part")] {
+        let voice = scripted(&stub);
+        voice.say(PARTS[0].0);
+        let done = {
+            let mut rows = ann.client().query_raw(&sql, Vec::<String>::new()).unwrap();
+            let mut next = || {
+                let row = rows.next().unwrap()?;
+                Some(serde_json::from_str::<Value>(row.get(0)).unwrap())
+            };
+            for (index, (_, shown)) in PARTS.iter().enumerate() {
+                assert_eq!(next(), Some(json!({ "delta": shown })), "{sql}");
+                voice.say(PARTS.get(index + 1).map_or("\"}", |(said, _)| said));
+            }
+            drop(voice);
+            let done = next().unwrap();
+            assert_eq!(next(), None);
+            done
         };
-        for (index, (_, shown)) in PARTS.iter().enumerate() {
-            assert_eq!(next(), Some(json!({ "delta": shown })));
-            voice.say(PARTS.get(index + 1).map_or("\"}", |(said, _)| said));
-        }
-        drop(voice);
-        let done = next().unwrap();
-        assert_eq!(next(), None);
-        done
-    };
-    assert_checked(&mut ann, &done);
+        assert_checked(&mut ann, &done);
+    }
     assert!(ann.lives());
 }
 
@@ -109,10 +110,12 @@ fn whoever_stops_reading_stops_the_model() {
         eprintln!("{what}: the model's connection ended within {:?}", start.elapsed());
     };
 
-    let voice = scripted(&stub);
-    voice.say("The lighthouse of ");
-    assert_eq!(ann.rows(&format!("SELECT {CALL} LIMIT 1")).len(), 1);
-    ended("LIMIT", &voice);
+    for call in [CALL.to_owned(), format!("part FROM {CALL} AS part")] {
+        let voice = scripted(&stub);
+        voice.say("The lighthouse of ");
+        assert_eq!(ann.rows(&format!("SELECT {call} LIMIT 1")).len(), 1);
+        ended("LIMIT", &voice);
+    }
 
     let voice = scripted(&stub);
     voice.say("The lighthouse of ");
