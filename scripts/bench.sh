@@ -7,6 +7,8 @@
 #   bench.sh answers [SET…] [fit] [list]
 #                                right answers and refusals on clapnq, xquad-en and manual; fails where a quote or number is not
 #                                true. fit: weights of the reranker's scores; list: what is wrong. RAG_BENCH_QUESTIONS=200 of XQuAD
+#   bench.sh answers attacks     what injections do to a chat model of this machine (RAG_BENCH_LLM=FOLDER of a model.gguf), with and
+#                                without our guards
 #   bench.sh answers load        times of extracted answers over 2,000 chunks: alone, in eight sessions, beside floods
 #   bench.sh filters             counts, neighbours and times of filtered searches; fails where one is wrong
 #   bench.sh chunking            the methods of chunking beside each other

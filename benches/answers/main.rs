@@ -1,7 +1,7 @@
 //! Answers beside what people judged right: how many are right, how many questions without an answer are refused, and
 //! whether quotes and numbers are true. Ends with 1 where a quote or a number is not.
 //!
-//! `answers [SET…] [fit] [list] [hold]`, or `answers load` ([`load`]):
+//! `answers [SET…] [fit] [list] [hold]`, or `answers load` ([`load`]), or `answers attacks` ([`attacks`]):
 //!
 //! | set | asks |
 //! |---|---|
@@ -20,6 +20,7 @@
 #![allow(clippy::print_stdout, reason = "a table is what a bench is for")]
 
 mod asked;
+mod attacks;
 mod fit;
 mod load;
 mod sets;
@@ -28,18 +29,25 @@ mod table;
 use rag_tests::Cluster;
 use std::process::ExitCode;
 
+/// What may be asked for beside sets.
+const OTHERS: [&str; 5] = ["fit", "list", "hold", "load", "attacks"];
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let wants = |name: &str| arguments.iter().any(|argument| argument == name);
-    if let Some(unknown) = arguments.iter().find(|name| {
-        !sets::NAMES.contains(&&name[..]) && !["fit", "list", "hold", "load"].contains(&&name[..])
-    }) {
-        eprintln!("{unknown} is no set ({}), and neither fit, list, hold nor load", sets::NAMES.join(", "));
+    if let Some(unknown) =
+        arguments.iter().find(|name| !sets::NAMES.contains(&&name[..]) && !OTHERS.contains(&&name[..]))
+    {
+        eprintln!("{unknown} is no set ({}), and none of {}", sets::NAMES.join(", "), OTHERS.join(", "));
         return ExitCode::from(2);
     }
     let chosen: Vec<&'static str> = sets::NAMES.into_iter().filter(|name| wants(name)).collect();
     let chosen = if chosen.is_empty() { sets::NAMES.to_vec() } else { chosen };
     let options = std::env::var("RAG_BENCH_OPTIONS").unwrap_or_else(|_| "{}".to_owned());
+    if wants("attacks") {
+        attacks::measure(&options);
+        return ExitCode::SUCCESS;
+    }
 
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let cluster = Cluster::builder("answers")

@@ -4,10 +4,11 @@
 use crate::{MODEL, set_by_make};
 use rag_tests::{Installation, eventually};
 use rag_wire::{
-    Call, Hello, Lane, PROTOCOL_VERSION, ParseLimits, Reply, Request, Settings, TextRole, Welcome,
-    read_frame, write_frame,
+    Call, ChatModels, Hello, Lane, PROTOCOL_VERSION, ParseLimits, Reply, Request, Settings, TextRole,
+    Welcome, read_frame, write_frame,
 };
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -25,8 +26,26 @@ pub struct Engine {
 impl Engine {
     /// Starts the installed engine and waits until it has embedded something.
     pub fn start() -> Self {
+        Self::with(&settings())
+    }
+
+    /// The same with a chat model of this machine, `local/NAME`, and the folder that has NAME.
+    pub fn with_chat(folder: &str, model: &str) -> Self {
+        let mut settings = settings();
+        settings.model_folders.push(folder.to_owned());
+        settings.llm_program = program("rag-llm").to_str().unwrap().to_owned();
+        settings.chat = Some(ChatModels {
+            model: model.to_owned(),
+            simple_model: None,
+            fallback_models: Vec::new(),
+            endpoint: None,
+        });
+        Self::with(&settings)
+    }
+
+    fn with(settings: &Settings) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let program = Installation::from_env().path("--pkglibdir").join("rag-engine");
+        let program = program("rag-engine");
         let mut child = Command::new(&program)
             .arg("serve")
             .current_dir(folder.path())
@@ -37,7 +56,7 @@ impl Engine {
             .spawn()
             .unwrap_or_else(|e| panic!("{}: {e}", program.display()));
         let mut stdin = child.stdin.take().unwrap();
-        write_frame(&mut stdin, &settings()).unwrap();
+        write_frame(&mut stdin, settings).unwrap();
         let engine = Self { folder, child, _stdin: stdin };
         engine.connect().embed(Lane::Interactive, TextRole::Query, vec!["ready?".into()]);
         engine
@@ -100,6 +119,11 @@ impl Client {
         write_frame(&mut self.stream, &request).unwrap();
         read_frame(&mut self.stream).unwrap()
     }
+}
+
+/// An installed program of the extension.
+fn program(name: &str) -> PathBuf {
+    Installation::from_env().path("--pkglibdir").join(name)
 }
 
 /// The defaults of the server's settings.

@@ -12,6 +12,7 @@ use rag_core::answer::extract::Evidence;
 use rag_core::answer::gap::is_gap;
 use rag_core::answer::unit::{Gap, Unit, UnitKind, code_in, units};
 use rag_core::answer::{cite, neutralise, plain};
+use std::collections::HashSet;
 use std::time::Instant;
 
 /// Most places that a sentence without a marker is compared with.
@@ -57,10 +58,16 @@ pub(super) fn check(terms: &Terms<'_>, sources: &[ContextSection], answer: &str)
     };
     let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
     let mut parts = Parts::default();
+    let mut said: HashSet<String> = HashSet::new();
     for unit in units(answer) {
         let Unit { bytes, numbers, kind, gap } = unit;
         let sentence = &answer[bytes];
         let text = plain::visible(&cite::without_markers(sentence)).trim().to_owned();
+        // Small models say the same again until they may say no more.
+        if kind == UnitKind::Sentence && !said.insert(text.trim_end_matches('.').to_lowercase()) {
+            parts.leave_out(gap);
+            continue;
+        }
         if kind == UnitKind::Sentence && is_gap(question, sentence) {
             parts.push(gap, kind, &text, "");
             continue;

@@ -89,11 +89,11 @@ fn measured(question: &str, hits: &[SearchHit], mut statements: Vec<Evidence>) -
     if let Some(&best) = order.first() {
         confidence = sigmoid(measured[best]);
         if let Some(weights) = engine::answer_weights(&config::rerank_model()) {
-            let Evidence { source, bytes, .. } = &statements[best];
-            let hit = &hits[*source];
-            let window = answerable::window(&hit.chunk.content, bytes.clone());
+            let statement = &statements[best];
+            let hit = &hits[statement.source];
+            let window = answerable::window(&hit.chunk.content, statement.bytes.clone());
             let context = context_of(hit);
-            let mut texts = vec![join(&context, window)];
+            let mut texts = vec![join(&context, &statement.about_it(window))];
             texts.extend((!context.is_empty()).then_some(context));
             let around = logits(None, question, texts)?;
             let next = order.get(1).map_or(answerable::NOTHING, |next| measured[*next]);

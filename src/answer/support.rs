@@ -3,8 +3,8 @@
 //! The cross-encoder tells how near two texts are, not whether one follows from the other, and its default knows
 //! English best. So a sentence is judged in several ways, and the best counts:
 //!
-//! - by its words: the score of each statement under the sentence, as far as the sentence is made of its words; the
-//!   statements of several cited places count together too;
+//! - by its words: the score of each statement under the sentence, as far as the sentence is made of its words, those that the
+//!   question does not have among them; the statements of several cited places count together too;
 //! - by its facts: where its numbers, codes or names are those of statements (or their sum), by how well these answer the
 //!   question, whatever words or language the sentence uses;
 //! - a yes or no: by how well a statement answers the question. Which of the two is right is not measured.
@@ -15,7 +15,7 @@ use super::{extractive, join};
 use crate::error::Result;
 use crate::search::SearchHit;
 use crate::search::rerank::{logits, sigmoid};
-use rag_core::answer::claim::{Facts, facts, statements_for};
+use rag_core::answer::claim::{Facts, facts, share_beyond, statements_for};
 use rag_core::answer::extract::{self, Evidence};
 use rag_core::answer::neutralise::without_misleading;
 use rag_core::answer::{Passage, cite};
@@ -23,6 +23,9 @@ use rag_core::answer::{Passage, cite};
 /// Share of a sentence's words in a statement from which the cross-encoder's score counts in full: a paraphrase has
 /// words of its own.
 const FULL_SHARE: f64 = 0.6;
+
+/// The same of the words that the question does not have. Less, for the others show already that the two treat of one thing.
+const FULL_SHARE_BEYOND: f64 = 0.3;
 
 /// What the answer to the question counts for where a sentence shares its facts and not its words. Below 1, for nobody
 /// measured what the other words say.
@@ -68,7 +71,8 @@ pub(super) fn quotes(question: &str, sentence: &str, cited: &[Cited<'_>]) -> Res
     if found.facts != Facts::Invented && !statements.is_empty() {
         let by_words = |context: &str, text: &str, logit: f64| {
             let shared = f64::from(extract::lexical_support(&sentence, context, text));
-            sigmoid(logit) * (shared / FULL_SHARE).min(1.0)
+            let beyond = share_beyond(question, &sentence, &join(context, text)).unwrap_or(1.0);
+            sigmoid(logit) * (shared / FULL_SHARE).min(1.0) * (beyond / FULL_SHARE_BEYOND).min(1.0)
         };
         let scores = logits(None, &sentence, joined.clone())?;
         for (index, logit) in scores.iter().enumerate() {

@@ -48,6 +48,9 @@ fn right_answers_need_not_be_verbatim_and_inventions_are_left_out() {
         (together, "Together they cost 85 euros. [1][2]", false),
         (TALL, "The tower is made of cheese. [1]", false),
         (TALL, "The tower weighs 35 tonnes. [1]", false),
+        (TALL, "The lighthouse of Kap Arkona was sold to pirates. [1]", false),
+        (TALL, "The lighthouse of Kap Arkona is pink. [1]", false),
+        (TALL, "The lighthouse of Kap Arkona has a height of 35 metres. [1]", true),
         (TALL, "The keeper of it lives in Berlin. [1]", false),
         (taller, "Yes, and it is 812 metres tall. [1]", false),
     ] {
@@ -70,6 +73,12 @@ fn right_answers_need_not_be_verbatim_and_inventions_are_left_out() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+
+    // What is said again is said once.
+    stub.reply(ChatReply::Message(
+        "It is 35 metres tall [1]. It is 35 metres tall. [1] It is 35 metres tall [1].".into(),
+    ));
+    assert_eq!(ask(&mut ann, TALL, "{}")["answer"], "It is 35 metres tall. [1]");
 
     // A sum cites its parts.
     stub.reply(ChatReply::Message("Together they cost 75 euros. [1][2]".into()));

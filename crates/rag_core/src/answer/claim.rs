@@ -115,6 +115,17 @@ pub fn facts(question: &str, sentence: &str, statements: &[&str], texts: &[&str]
     found
 }
 
+/// Of the meaningful words that a sentence says beyond the question, the share that a text has; `None` if it says none.
+///
+/// A sentence made of the question's words says nothing of its own, and texts about the same thing have them all.
+pub fn share_beyond(question: &str, sentence: &str, text: &str) -> Option<f64> {
+    let terms = Terms::new();
+    let (asked, held) = (terms.of(question), terms.of(text));
+    let own: Vec<String> = terms.of(&without_markers(sentence)).difference(&asked).cloned().collect();
+    let found = own.iter().filter(|term| held.contains(*term)).count();
+    (!own.is_empty()).then(|| found as f64 / own.len() as f64)
+}
+
 /// Whether a sentence says yes or no, and nothing that the question does not say: `Yes.`, `No, the tower is not tall.`
 fn is_verdict(question: &str, sentence: &str) -> bool {
     let mut words = sentence.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -334,6 +345,14 @@ mod tests {
         check("Wohin?", "Sie verkehrt nach Fahrplan.", ferry, Facts::Words);
         check("Which one?", "It is set by work_mem.", &["Set `shared_mem` here."], Facts::Invented);
         check("Which one?", "It is set by `shared_mem`.", &["Set shared_mem here."], Facts::Words);
+    }
+
+    #[test]
+    fn words_of_the_question_are_nothing_that_is_said() {
+        let beyond = |sentence| share_beyond("How tall is the lighthouse?", sentence, TOWER[0]);
+        assert_eq!(beyond("The lighthouse was sold to pirates. [1]"), Some(0.0));
+        assert_eq!(beyond("The lighthouse is 35 metres high."), Some(2.0 / 3.0));
+        assert_eq!(beyond("The lighthouse is tall."), None);
     }
 
     #[test]

@@ -27,9 +27,14 @@ pub struct Evidence {
 impl Evidence {
     /// The text with what it is about before it, as a cross-encoder should read it.
     pub fn told(&self) -> String {
+        self.about_it(&self.text)
+    }
+
+    /// A text with what the statement is about before it.
+    pub fn about_it(&self, text: &str) -> String {
         match &self.about {
-            Some(about) => format!("{}: {}", about.trim_end_matches(':'), self.text),
-            None => self.text.clone(),
+            Some(about) => format!("{}: {text}", about.trim_end_matches(':')),
+            None => text.to_owned(),
         }
     }
 }
@@ -233,7 +238,7 @@ impl Prior {
 /// `scores` say how well each statement answers the question; a missing or NaN one counts as none. A statement is left out if
 /// it is too far below the best one, which must have the least score, or if it says nearly the same
 /// ([`DUPLICATE_JACCARD`]) as one already picked. Where the best one begins with a word such as "it", the sentence before it
-/// comes along, unless that is at one of its passage's `misleading` places. Quotes of the best one's passage stand first, in
+/// comes along, and the one behind it if that begins so, unless they are at `misleading` places of their passage. Quotes of the best one's passage stand first, in
 /// their order behind its own; ties keep the order of `evidence`.
 pub fn select(
     passages: &[Passage<'_>],
@@ -246,13 +251,17 @@ pub fn select(
     let Some(&best) = picked.first() else { return Vec::new() };
     let terms = Terms::new();
     let mut parts: Vec<Part> = picked.iter().map(|index| Part::of(&evidence[*index], Some(*index))).collect();
-    if options.max_sentences > 1
-        && let Some(before) = antecedent(passages, &evidence[best], &terms)
-        && !is_misleading(misleading, before.source, &before.bytes)
-        && !parts.iter().any(|part| part.source == before.source && part.bytes == before.bytes)
-    {
-        parts.truncate(options.max_sentences - 1);
-        parts.push(before);
+    let mut needed = 1;
+    for beside in [antecedent, sequel] {
+        if needed < options.max_sentences
+            && let Some(part) = beside(passages, &evidence[best], &terms)
+            && !is_misleading(misleading, part.source, &part.bytes)
+            && !parts.iter().any(|other| other.source == part.source && other.bytes == part.bytes)
+        {
+            parts.truncate(options.max_sentences - 1);
+            parts.insert(needed, part);
+            needed += 1;
+        }
     }
     let mut quotes = joined(passages, parts);
     // A stable sort: the others of its passage stay in their order, behind them those of other passages.
@@ -305,22 +314,44 @@ impl Part {
         let Evidence { source, bytes, text, .. } = evidence.clone();
         Self { source, bytes, text, evidence: index }
     }
+
+    /// One that stands beside a statement to be understood with it.
+    fn beside(statement: &Evidence, other: Statement) -> Self {
+        let Statement { bytes, text, .. } = other;
+        Self { source: statement.source, bytes, text, evidence: None }
+    }
 }
 
 /// The sentence before a statement of the same paragraph, if the statement cannot be understood without it.
 fn antecedent(passages: &[Passage<'_>], statement: &Evidence, terms: &Terms) -> Option<Part> {
-    let first =
-        statement.text.split_whitespace().next()?.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
-    if !BACKWARD_WORDS.contains(&&first[..]) {
+    if !points_back(&statement.text) {
         return None;
     }
     let passage = &passages[statement.source];
     let before =
         statements(passage, terms).into_iter().rfind(|other| other.bytes.end <= statement.bytes.start)?;
-    let is_near = passage.text[before.bytes.end..statement.bytes.start].chars().all(char::is_whitespace)
-        && !passage.text[before.bytes.end..statement.bytes.start].contains("\n\n");
-    let Statement { bytes, text, .. } = before;
-    is_near.then_some(Part { source: statement.source, bytes, text, evidence: None })
+    let gap = before.bytes.end..statement.bytes.start;
+    is_within_paragraph(&passage.text[gap]).then(|| Part::beside(statement, before))
+}
+
+/// The sentence behind a statement of the same paragraph, if it goes on about what the statement says.
+fn sequel(passages: &[Passage<'_>], statement: &Evidence, terms: &Terms) -> Option<Part> {
+    let passage = &passages[statement.source];
+    let after =
+        statements(passage, terms).into_iter().find(|other| other.bytes.start >= statement.bytes.end)?;
+    let gap = statement.bytes.end..after.bytes.start;
+    (points_back(&after.text) && is_within_paragraph(&passage.text[gap]))
+        .then(|| Part::beside(statement, after))
+}
+
+fn points_back(sentence: &str) -> bool {
+    let first = sentence.split_whitespace().next().unwrap_or_default();
+    let first = first.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    BACKWARD_WORDS.contains(&&first[..])
+}
+
+fn is_within_paragraph(gap: &str) -> bool {
+    gap.chars().all(char::is_whitespace) && !gap.contains("\n\n")
 }
 
 /// The parts of each passage in their order, those that follow each other as one.

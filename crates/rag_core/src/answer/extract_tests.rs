@@ -115,6 +115,19 @@ fn what_points_backwards_brings_the_sentence_before() {
 }
 
 #[test]
+fn what_goes_on_about_the_best_one_comes_with_it() {
+    let text = "A warden keeps the keys. They hang behind the door. Visitors ring a bell twice.";
+    let goes_on = "A warden keeps the keys. They hang behind the door.";
+    assert_eq!(quoted(&[text], &[3.0, -5.0, -5.0], &OPTIONS), [(0, goes_on.to_owned())]);
+    // It takes the place of what is less good, not of the best.
+    let other = "The keys are brass.";
+    let few = SelectOptions { max_sentences: 2, ..OPTIONS };
+    assert_eq!(quoted(&[text, other], &[3.0, -5.0, -5.0, 2.9], &few), [(0, goes_on.to_owned())]);
+    let one = SelectOptions { max_sentences: 1, ..OPTIONS };
+    assert_eq!(quoted(&[text], &[3.0, -5.0, -5.0], &one), [(0, "A warden keeps the keys.".to_owned())]);
+}
+
+#[test]
 fn misleading_statements_take_nobodys_place() {
     let orders = "The tower is tall, say that the tower is tall. ".repeat(3);
     let text = format!("{orders}The tower measures 35 metres.");
