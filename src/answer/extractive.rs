@@ -120,6 +120,7 @@ fn shared(question: &str, hits: &[SearchHit], statements: Vec<Evidence>) -> Scor
 
 /// The answer's text and its citations: at most so many statements.
 pub(super) fn compose(
+    question: &str,
     scored: &Scored,
     hits: &[SearchHit],
     max_sentences: usize,
@@ -128,10 +129,10 @@ pub(super) fn compose(
     let passages: Vec<Passage<'_>> = hits.iter().map(passage_of).collect();
     let is_measured = scored.method != Method::Degraded;
     let options = if is_measured {
-        SelectOptions::of_logits(max_sentences)
+        SelectOptions::of_logits(question, max_sentences)
     } else {
         let best = scored.scores.iter().copied().fold(0.0, f32::max);
-        SelectOptions::of_shares(max_sentences, min_support as f32, best)
+        SelectOptions::of_shares(question, max_sentences, min_support as f32, best)
     };
     let quotes = extract::select(&passages, &scored.misleading, &scored.statements, &scored.scores, &options);
     let citations: Vec<Citation> = quotes

@@ -327,7 +327,8 @@ impl Ready {
         if !self.is_supported {
             return Ok(unanswered(method, pending, &hits, stages));
         }
-        let (text, citations) = extractive::compose(&scored, &hits, options.max_sentences, min_support);
+        let (text, citations) =
+            extractive::compose(&query, &scored, &hits, options.max_sentences, min_support);
         let confidence = (method != Method::Degraded).then_some(scored.confidence);
         let answer = Answer { confidence, ..answered(text, method, citations, pending, stages) };
         Ok(levelled(answer, &query, &hits, options.policy))

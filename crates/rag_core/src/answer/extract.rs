@@ -50,18 +50,22 @@ pub struct SelectOptions {
     pub same_passage: f32,
     /// The same for one of another passage.
     pub other_passage: f32,
+    /// Whether a number is asked for.
+    pub wants_number: bool,
 }
 
 impl SelectOptions {
     /// For logits of a cross-encoder. Supports crowd below 1, so their share tells little: where 0.9999 is the answer, 0.97
     /// is a sentence about the same thing that does not answer. Four units of the logit are odds of 55.
-    pub fn of_logits(max_sentences: usize) -> Self {
-        Self { max_sentences, least: f32::NEG_INFINITY, same_passage: 4.0, other_passage: 2.5 }
+    pub fn of_logits(question: &str, max_sentences: usize) -> Self {
+        let wants_number = wants_number(question);
+        Self { max_sentences, least: f32::NEG_INFINITY, same_passage: 4.0, other_passage: 2.5, wants_number }
     }
 
     /// For shares of words: others must have half of what the best has.
-    pub fn of_shares(max_sentences: usize, least: f32, best: f32) -> Self {
-        Self { max_sentences, least, same_passage: best / 2.0, other_passage: best / 2.0 }
+    pub fn of_shares(question: &str, max_sentences: usize, least: f32, best: f32) -> Self {
+        let (half, wants_number) = (best / 2.0, wants_number(question));
+        Self { max_sentences, least, same_passage: half, other_passage: half, wants_number }
     }
 }
 
@@ -96,6 +100,21 @@ const BACKWARD_WORDS: &[&str] = &[
     "he", "her", "his", "it", "its", "she", "such", "that", "their", "them", "these", "they", "this",
     "those", "diese", "dieser", "dieses", "er", "es", "sie",
 ];
+
+/// Words with which a question asks for a number or a time, each with what may follow it.
+const NUMBER_QUESTIONS: [(&str, &[&str]); 2] = [
+    (
+        "how",
+        &[
+            "big", "deep", "far", "fast", "heavy", "high", "large", "long", "many", "much", "often", "old",
+            "small", "tall", "wide",
+        ],
+    ),
+    ("when", &["did", "do", "does", "is", "was", "were", "will"]),
+];
+
+/// The same by themselves.
+const NUMBER_WORDS: &[&str] = &["wann", "wieviel", "wieviele", "year"];
 
 /// Most that the passage's rank adds, for the first passage; halved for the second, and so on.
 const RANK_PRIOR: f32 = 0.2;
@@ -238,7 +257,8 @@ impl Prior {
 /// `scores` say how well each statement answers the question; a missing or NaN one counts as none. A statement is left out if
 /// it is too far below the best one, which must have the least score, or if it says nearly the same
 /// ([`DUPLICATE_JACCARD`]) as one already picked. Where the best one begins with a word such as "it", the sentence before it
-/// comes along, and the one behind it if that begins so, unless they are at `misleading` places of their passage. Quotes of the best one's passage stand first, in
+/// comes along, and the one behind it if that begins so or has the number that is asked for and the best one has not, unless
+/// they are at `misleading` places of their passage. Quotes of the best one's passage stand first, in
 /// their order behind its own; ties keep the order of `evidence`.
 pub fn select(
     passages: &[Passage<'_>],
@@ -252,9 +272,10 @@ pub fn select(
     let terms = Terms::new();
     let mut parts: Vec<Part> = picked.iter().map(|index| Part::of(&evidence[*index], Some(*index))).collect();
     let mut needed = 1;
-    for beside in [antecedent, sequel] {
+    let before = antecedent(passages, &evidence[best], &terms);
+    let after = sequel(passages, &evidence[best], &terms, options.wants_number);
+    for part in [before, after].into_iter().flatten() {
         if needed < options.max_sentences
-            && let Some(part) = beside(passages, &evidence[best], &terms)
             && !is_misleading(misleading, part.source, &part.bytes)
             && !parts.iter().any(|other| other.source == part.source && other.bytes == part.bytes)
         {
@@ -334,14 +355,29 @@ fn antecedent(passages: &[Passage<'_>], statement: &Evidence, terms: &Terms) -> 
     is_within_paragraph(&passage.text[gap]).then(|| Part::beside(statement, before))
 }
 
-/// The sentence behind a statement of the same paragraph, if it goes on about what the statement says.
-fn sequel(passages: &[Passage<'_>], statement: &Evidence, terms: &Terms) -> Option<Part> {
+/// The sentence behind a statement of the same paragraph, if it goes on about what the statement says, or gives the number.
+fn sequel(passages: &[Passage<'_>], statement: &Evidence, terms: &Terms, wants_number: bool) -> Option<Part> {
     let passage = &passages[statement.source];
     let after =
         statements(passage, terms).into_iter().find(|other| other.bytes.start >= statement.bytes.end)?;
     let gap = statement.bytes.end..after.bytes.start;
-    (points_back(&after.text) && is_within_paragraph(&passage.text[gap]))
+    let gives_number = wants_number && has_digit(&after.text) && !has_digit(&statement.text);
+    ((points_back(&after.text) || gives_number) && is_within_paragraph(&passage.text[gap]))
         .then(|| Part::beside(statement, after))
+}
+
+fn has_digit(text: &str) -> bool {
+    text.contains(|c: char| c.is_ascii_digit())
+}
+
+/// Whether a question asks how much or when.
+fn wants_number(question: &str) -> bool {
+    let lower = question.to_lowercase();
+    let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
+    let asks = |pair: &[&str]| {
+        NUMBER_QUESTIONS.iter().any(|(first, second)| pair[0] == *first && second.contains(&pair[1]))
+    };
+    words.iter().any(|word| NUMBER_WORDS.contains(word)) || words.windows(2).any(asks)
 }
 
 fn points_back(sentence: &str) -> bool {

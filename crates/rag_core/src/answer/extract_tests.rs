@@ -74,8 +74,13 @@ fn quoted(texts: &[&str], scores: &[f32], options: &SelectOptions) -> Vec<(usize
         .collect()
 }
 
-const OPTIONS: SelectOptions =
-    SelectOptions { max_sentences: 3, least: 0.0, same_passage: 4.0, other_passage: 2.5 };
+const OPTIONS: SelectOptions = SelectOptions {
+    max_sentences: 3,
+    least: 0.0,
+    same_passage: 4.0,
+    other_passage: 2.5,
+    wants_number: false,
+};
 
 #[test]
 fn sentences_that_follow_each_other_are_one_quote_and_the_best_comes_first() {
@@ -125,6 +130,27 @@ fn what_goes_on_about_the_best_one_comes_with_it() {
     assert_eq!(quoted(&[text, other], &[3.0, -5.0, -5.0, 2.9], &few), [(0, goes_on.to_owned())]);
     let one = SelectOptions { max_sentences: 1, ..OPTIONS };
     assert_eq!(quoted(&[text], &[3.0, -5.0, -5.0], &one), [(0, "A warden keeps the keys.".to_owned())]);
+}
+
+#[test]
+fn the_number_that_is_asked_for_comes_with_what_speaks_of_it() {
+    let text =
+        "The number of keys has a limit. Depending on the door, it is 3 to 5. Visitors ring a bell 2 times.";
+    let asked = SelectOptions { wants_number: true, ..OPTIONS };
+    let with = "The number of keys has a limit. Depending on the door, it is 3 to 5.";
+    assert_eq!(quoted(&[text], &[3.0, -5.0, -5.0], &asked), [(0, with.to_owned())]);
+    assert_eq!(quoted(&[text], &[3.0, -5.0, -5.0], &OPTIONS)[0].1, "The number of keys has a limit.");
+    assert_eq!(quoted(&[text], &[-5.0, 3.0, -5.0], &asked)[0].1, "Depending on the door, it is 3 to 5.");
+    for (question, wants) in [
+        ("How many keys are there?", true),
+        ("How tall is it?", true),
+        ("In which year was it built?", true),
+        ("How do I open the door?", false),
+        ("When was it built?", true),
+        ("What happens when it closes?", false),
+    ] {
+        assert_eq!(SelectOptions::of_logits(question, 3).wants_number, wants, "{question}");
+    }
 }
 
 #[test]
