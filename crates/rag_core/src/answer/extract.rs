@@ -362,7 +362,9 @@ fn sequel(passages: &[Passage<'_>], statement: &Evidence, terms: &Terms, wants_n
         statements(passage, terms).into_iter().find(|other| other.bytes.start >= statement.bytes.end)?;
     let gap = statement.bytes.end..after.bytes.start;
     let gives_number = wants_number && has_digit(&after.text) && !has_digit(&statement.text);
-    ((points_back(&after.text) || gives_number) && is_within_paragraph(&passage.text[gap]))
+    // The rows of a table are each about something else.
+    let are_prose = [&statement.bytes, &after.bytes].into_iter().all(|at| !is_row(&passage.text[at.clone()]));
+    (are_prose && (points_back(&after.text) || gives_number) && is_within_paragraph(&passage.text[gap]))
         .then(|| Part::beside(statement, after))
 }
 

@@ -141,6 +141,11 @@ fn the_number_that_is_asked_for_comes_with_what_speaks_of_it() {
     assert_eq!(quoted(&[text], &[3.0, -5.0, -5.0], &asked), [(0, with.to_owned())]);
     assert_eq!(quoted(&[text], &[3.0, -5.0, -5.0], &OPTIONS)[0].1, "The number of keys has a limit.");
     assert_eq!(quoted(&[text], &[-5.0, 3.0, -5.0], &asked)[0].1, "Depending on the door, it is 3 to 5.");
+    let table =
+        "| Door | Keys |\n|---|---|\n| northern gate | several brass ones |\n| southern gate | 5 iron ones |";
+    let rows = quoted(&[table], &[3.0, -5.0], &asked);
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert!(rows[0].1.contains("brass"), "{rows:?}");
     for (question, wants) in [
         ("How many keys are there?", true),
         ("How tall is it?", true),
