@@ -272,9 +272,7 @@ pub fn select(
     let terms = Terms::new();
     let mut parts: Vec<Part> = picked.iter().map(|index| Part::of(&evidence[*index], Some(*index))).collect();
     let mut needed = 1;
-    let before = antecedent(passages, &evidence[best], &terms);
-    let after = sequel(passages, &evidence[best], &terms, options.wants_number);
-    for part in [before, after].into_iter().flatten() {
+    for part in neighbours(&passages[evidence[best].source], &evidence[best], &terms, options.wants_number) {
         if needed < options.max_sentences
             && !is_misleading(misleading, part.source, &part.bytes)
             && !parts.iter().any(|other| other.source == part.source && other.bytes == part.bytes)
@@ -337,35 +335,37 @@ impl Part {
     }
 
     /// One that stands beside a statement to be understood with it.
-    fn beside(statement: &Evidence, other: Statement) -> Self {
-        let Statement { bytes, text, .. } = other;
+    fn beside(statement: &Evidence, other: &Statement) -> Self {
+        let Statement { bytes, text, .. } = other.clone();
         Self { source: statement.source, bytes, text, evidence: None }
     }
 }
 
-/// The sentence before a statement of the same paragraph, if the statement cannot be understood without it.
-fn antecedent(passages: &[Passage<'_>], statement: &Evidence, terms: &Terms) -> Option<Part> {
-    if !points_back(&statement.text) {
-        return None;
-    }
-    let passage = &passages[statement.source];
-    let before =
-        statements(passage, terms).into_iter().rfind(|other| other.bytes.end <= statement.bytes.start)?;
-    let gap = before.bytes.end..statement.bytes.start;
-    is_within_paragraph(&passage.text[gap]).then(|| Part::beside(statement, before))
-}
-
-/// The sentence behind a statement of the same paragraph, if it goes on about what the statement says, or gives the number.
-fn sequel(passages: &[Passage<'_>], statement: &Evidence, terms: &Terms, wants_number: bool) -> Option<Part> {
-    let passage = &passages[statement.source];
-    let after =
-        statements(passage, terms).into_iter().find(|other| other.bytes.start >= statement.bytes.end)?;
-    let gap = statement.bytes.end..after.bytes.start;
-    let gives_number = wants_number && has_digit(&after.text) && !has_digit(&statement.text);
-    // The rows of a table are each about something else.
-    let are_prose = [&statement.bytes, &after.bytes].into_iter().all(|at| !is_row(&passage.text[at.clone()]));
-    (are_prose && (points_back(&after.text) || gives_number) && is_within_paragraph(&passage.text[gap]))
-        .then(|| Part::beside(statement, after))
+/// What stands beside a statement in its paragraph and is wanted with it: the sentence before it, if it cannot be understood
+/// without that, and the one behind, if that goes on about it or gives the number that is asked for.
+fn neighbours(
+    passage: &Passage<'_>,
+    statement: &Evidence,
+    terms: &Terms,
+    wants_number: bool,
+) -> impl Iterator<Item = Part> {
+    let Range { start, end } = statement.bytes;
+    let all = statements(passage, terms);
+    let behind = all.iter().position(|other| other.bytes.start >= end).unwrap_or(all.len());
+    let before = all[..behind].iter().rfind(|other| other.bytes.end <= start);
+    let before = before.filter(|other| {
+        points_back(&statement.text) && is_within_paragraph(&passage.text[other.bytes.end..start])
+    });
+    let after = all.get(behind).filter(|other| {
+        let gives_number = wants_number && has_digit(&other.text) && !has_digit(&statement.text);
+        // The rows of a table are each about something else.
+        let are_prose = ![start, other.bytes.start].iter().any(|at| is_row(&passage.text[*at..]));
+        are_prose
+            && (points_back(&other.text) || gives_number)
+            && is_within_paragraph(&passage.text[end..other.bytes.start])
+    });
+    let found = [before, after].map(|other| other.map(|other| Part::beside(statement, other)));
+    found.into_iter().flatten()
 }
 
 fn has_digit(text: &str) -> bool {
