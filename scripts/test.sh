@@ -26,7 +26,9 @@ case $kind in
     # One process for each test file, not for each test: the tests of a file share a server.
     RAG_TEST_MANUAL=$("$ROOT/scripts/fetch-manual.sh")
     RAG_TEST_CLIENTS=$("$ROOT/scripts/fetch-clients.sh")
-    export RAG_TEST_MANUAL RAG_TEST_CLIENTS
+    # No file takes a quarter of that. One that waits for ever is to fail, by losing its server.
+    RAG_TEST_LIMIT=${RAG_TEST_LIMIT:-1800}
+    export RAG_TEST_MANUAL RAG_TEST_CLIENTS RAG_TEST_LIMIT
     "$cargo" test --package rag_tests --no-fail-fast "$@"
     ;;
   smoke)

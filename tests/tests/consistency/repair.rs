@@ -229,7 +229,9 @@ fn vectors_without_a_chunk_cost_no_result_and_are_swept() {
         let deletion = scope.spawn(|| ann.run("DELETE FROM rag.document WHERE uri = 'a3'"));
         let mut witness = database.admin();
         wait_until("the deletion waits", Duration::from_secs(30), || {
-            witness.holds(&format!("SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = {pid}"))
+            witness.holds(&format!(
+                "SELECT wait_event_type IS NOT DISTINCT FROM 'Lock' FROM pg_stat_activity WHERE pid = {pid}"
+            ))
         });
         admin.run("COMMIT");
         deletion.join().unwrap();
