@@ -4,7 +4,9 @@
 //! 1. Interactive work goes before bulk work. Where one principal's bulk work has all places that it may have, a spare
 //!    one is open to the others' ([`Bulk::Spare`]).
 //! 2. Inside a lane, the principal who has been served the fewest tokens goes first, then the older request.
-//! 3. A row that must not share a batch ([`Waiting::alone`]) runs alone. Others are joined by rows of the same
+//! 3. A request that has just come has half of the places at most, so that the next one does not find all of them taken; one
+//!    that takes longer has whatever is free ([`Waiting::has_its_share`]).
+//! 4. A row that must not share a batch ([`Waiting::alone`]) runs alone. Others are joined by rows of the same
 //!    model and lane, from several requests, as long as rows × longest row stays within the budget.
 //!
 //! A request's rows are taken in order; the scheduler sorts them by length beforehand, so padding stays small.
@@ -22,6 +24,8 @@ pub struct Waiting<'a> {
     pub principal: PrincipalKey,
     /// Whether bulk work of this principal runs now.
     pub has_bulk_running: bool,
+    /// Whether as many of its rows run now as may of one request.
+    pub has_its_share: bool,
     /// Tokens already served to this principal in this lane.
     pub served: u64,
     /// Order of arrival.
@@ -61,7 +65,7 @@ pub enum Bulk {
 impl Budget {
     fn admits(&self, waiting: &Waiting<'_>) -> bool {
         match (waiting.lane, self.bulk) {
-            (Lane::Interactive, _) => self.interactive,
+            (Lane::Interactive, _) => self.interactive && !waiting.has_its_share,
             (Lane::Bulk, Bulk::Open) => true,
             (Lane::Bulk, Bulk::Spare) => !waiting.has_bulk_running,
             (Lane::Bulk, Bulk::Closed) => false,
@@ -114,7 +118,17 @@ mod tests {
 
     fn waiting(lane: Lane, principal: u128, served: u64, arrived: u64, rows: &[u32]) -> Waiting<'_> {
         let principal = PrincipalKey(principal);
-        Waiting { lane, principal, has_bulk_running: false, served, arrived, model: 0, alone: false, rows }
+        Waiting {
+            lane,
+            principal,
+            has_bulk_running: false,
+            has_its_share: false,
+            served,
+            arrived,
+            model: 0,
+            alone: false,
+            rows,
+        }
     }
 
     fn check(waiting: &[Waiting<'_>], budget: Budget, expected: &[(usize, usize)]) {
@@ -157,6 +171,14 @@ mod tests {
             waiting(Lane::Bulk, 2, 40, 1, &[10]),
         ];
         check(&all, small, &[(2, 1)]);
+    }
+
+    #[test]
+    fn a_request_with_its_share_lets_younger_ones_start() {
+        let first = Waiting { has_its_share: true, ..waiting(Lane::Interactive, 1, 0, 0, &[5, 5]) };
+        let second = waiting(Lane::Interactive, 1, 0, 1, &[5]);
+        check(std::slice::from_ref(&first), BUDGET, &[]);
+        check(&[first, second], BUDGET, &[(1, 1)]);
     }
 
     #[test]

@@ -16,13 +16,17 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Most rows of one batch.
 const BATCH_ROWS: u32 = 64;
 
 /// Principals remembered beyond those that wait now, so that one who asks again is not taken for a new one.
 const REMEMBERED: usize = 4096;
+
+/// How long an interactive request has half of the workers at most. One that takes longer has all that are idle: what it
+/// gains is more than what the next one waits.
+const SHARING: Duration = Duration::from_millis(200);
 
 /// One request's rows for a model.
 pub(crate) struct Job {
@@ -46,6 +50,10 @@ pub(crate) struct Job {
 struct Entry {
     job: Arc<Job>,
     arrived: u64,
+    /// Until when it leaves half of the workers to others.
+    shares_until: Instant,
+    /// How many batches with rows of it run.
+    running: usize,
     /// Rows that have not run, the longest first.
     order: Vec<usize>,
     /// Their tokens, for the policy.
@@ -158,7 +166,9 @@ impl Scheduler {
         state.arrivals += 1;
         let (lane, rows) = (job.lane, job.inputs.len());
         let results = Arc::new(Mutex::new(results));
-        state.waiting.push(Entry { job: Arc::new(job), arrived, order, tokens, next: 0, results });
+        let shares_until = Instant::now() + SHARING;
+        let job = Arc::new(job);
+        state.waiting.push(Entry { job, arrived, shares_until, running: 0, order, tokens, next: 0, results });
         let next = state.waiting.iter().filter(|e| e.job.lane == Lane::Interactive).count() == 1;
         if next && lane == Lane::Interactive && rows == 1 && state.running < self.workers {
             drop(self.run_next(state));
@@ -194,7 +204,7 @@ impl Scheduler {
             _ => Bulk::Closed,
         };
         let budget = Budget { padded_tokens: self.batch_tokens, rows: BATCH_ROWS, interactive, bulk };
-        let Some(batch) = state.take_batch(budget) else { return (state, false) };
+        let Some(batch) = state.take_batch(budget, self.workers.div_ceil(2)) else { return (state, false) };
         let slot = match (batch.lane, bulk) {
             (Lane::Interactive, _) => RunSlot::Interactive,
             (Lane::Bulk, Bulk::Spare) => RunSlot::Spare,
@@ -238,6 +248,9 @@ impl State {
                 (self.running, self.bulk_running) = (self.running - 1, self.bulk_running - 1);
             }
         }
+        for entry in &mut self.waiting {
+            entry.running -= batch.parts.iter().filter(|part| Arc::ptr_eq(&part.job, &entry.job)).count();
+        }
         if batch.lane == Lane::Bulk {
             for part in &batch.parts {
                 let found =
@@ -273,7 +286,9 @@ impl State {
         });
     }
 
-    fn take_batch(&mut self, budget: Budget) -> Option<Batch> {
+    /// The next batch. A request that has just come has `share` workers at most.
+    fn take_batch(&mut self, budget: Budget, share: usize) -> Option<Batch> {
+        let now = Instant::now();
         let waiting: Vec<Waiting<'_>> = self
             .waiting
             .iter()
@@ -281,6 +296,7 @@ impl State {
                 lane: entry.job.lane,
                 principal: entry.job.principal,
                 has_bulk_running: self.bulk_principals.contains(&entry.job.principal),
+                has_its_share: entry.running >= share && now < entry.shares_until,
                 served: self.served.get(&(entry.job.lane, entry.job.principal)).copied().unwrap_or(0),
                 arrived: entry.arrived,
                 model: Arc::as_ptr(&entry.job.model) as usize,
@@ -307,6 +323,7 @@ impl State {
             results: entry.results.clone(),
         };
         entry.next += rows.end;
+        entry.running += 1;
         let served = self.served.entry((part.job.lane, part.job.principal)).or_default();
         self.clock.insert(part.job.lane, *served);
         *served += tokens;
