@@ -178,7 +178,7 @@ settings! {
         "Read by the server's user, relative to the data directory; reloading the configuration reads it again.";
     CONTEXT_BUDGET "context_budget" integer(0, 0..=1_000_000, Unit::Count) User Everyone
         "Most tokens of passages and conversation that a chat model reads for an answer, instructions and question beside them."
-        "The option context_budget of a call goes before it. Tokens are estimated: four letters, or two digits or marks, are one. 0: 4,000, or 1,000 for a model of this machine.";
+        "The option context_budget of a call goes before it. A model of this machine counts them itself; else four letters, or two digits or marks, are one. 0: 4,000, or 1,000 for a model of this machine.";
     LLM_TIMEOUT "llm_timeout" integer(30_000, 100..=3_600_000, Unit::Milliseconds) Reload Superusers
         "Longest wait for one try at the chat endpoint."
         "If all tries fail, the answer is extracted from the documents. A slow model, as on a CPU, needs more; rag_ext.llm_deadline bounds all tries.";

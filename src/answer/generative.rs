@@ -10,7 +10,7 @@ use crate::pg::elevation::elevated;
 use crate::pg::principal;
 use crate::search::SearchHit;
 use crate::storage::{Id, chunk, prompt_template};
-use rag_core::answer::prompt::{self, Block, Question};
+use rag_core::answer::prompt::{self, Block, Budget, Question};
 use rag_core::answer::{Passage, cite, leak};
 use rag_wire::{Chat, ChatMessage, Completion};
 use std::collections::HashMap;
@@ -68,15 +68,20 @@ impl Shown {
 
 /// Asks the model, and checks what it says, all before the deadline.
 pub(super) fn answer(request: &AnswerRequest<'_>, route: &mut Route, terms: &Terms<'_>) -> Result<Generated> {
-    let Asked { chat, shown } = asked(request, route, terms.hits)?;
+    let Asked { chat, shown } = asked(request, route, terms.hits, terms.deadline)?;
     let left = terms.deadline.saturating_duration_since(Instant::now());
     let completion = engine::chat(chat, left, &principal::current_principals()?)?;
     route.answered_by(&completion);
     read(terms, &shown, &completion)
 }
 
-/// The prompt for a question. What was neutralised in it is noted in the route.
-pub(super) fn asked(request: &AnswerRequest<'_>, route: &mut Route, hits: &[SearchHit]) -> Result<Asked> {
+/// The prompt for a question, to be answered before the deadline. What was neutralised in it is noted in the route.
+pub(super) fn asked(
+    request: &AnswerRequest<'_>,
+    route: &mut Route,
+    hits: &[SearchHit],
+    deadline: Instant,
+) -> Result<Asked> {
     let sources = sources(hits, request.options.prompt_limit())?;
     let blocks: Vec<Block<'_>> = sources.iter().map(|source| source.block(hits)).collect();
     let history: Vec<(String, String)> =
@@ -89,8 +94,10 @@ pub(super) fn asked(request: &AnswerRequest<'_>, route: &mut Route, hits: &[Sear
     };
     let collection = request.scope.sole_collection();
     let template = elevated(|| prompt_template::of(collection))?;
-    let budget = request.options.context_budget.unwrap_or_else(|| route.context_budget());
-    let prompt = prompt::build_prompt(&question, &template, budget);
+    let tokens = request.options.context_budget.unwrap_or_else(|| route.context_budget());
+    let principals = principal::current_principals()?;
+    let count = |texts: &[&str]| route.count_tokens(texts, deadline, &principals);
+    let prompt = prompt::build_prompt(&question, &template, Budget { tokens, count: &count });
     route.neutralised = prompt.neutralised;
     let messages = prompt
         .messages

@@ -2,12 +2,16 @@
 
 use super::AnswerRequest;
 use crate::config;
+use crate::engine;
 use crate::error::Error;
 use pgrx::PgSqlErrorCode;
+use rag_core::answer::block;
 use rag_core::answer::complexity::Complexity;
 use rag_core::choices;
 use rag_wire::{Chat, ChatMessage, Completion, FailedModel, local_model};
 use serde_json::{Value, json};
+use std::cell::Cell;
+use std::time::Instant;
 
 choices! {
     /// What becomes of an answer that no chat model could be had for.
@@ -24,6 +28,9 @@ choices! {
 const BUDGET: usize = 4_000;
 const LOCAL_BUDGET: usize = 1_000;
 
+/// Of the time for an answer, the part that a model may take to be loaded and count tokens: one over this.
+const COUNTING_SHARE: u32 = 4;
+
 /// What is asked of the chat endpoint, beside the words.
 pub(super) struct Route {
     complexity: Complexity,
@@ -34,6 +41,8 @@ pub(super) struct Route {
     top_p: Option<f32>,
     /// Who answered, once somebody has.
     answered: Option<Answered>,
+    /// Whether the model counted the tokens of its prompt itself, once it was asked to.
+    is_counted: Cell<Option<bool>>,
     /// Places of the prompt that gave orders or were hidden.
     pub(super) neutralised: usize,
     /// Whether the model told its instructions.
@@ -59,6 +68,7 @@ impl Route {
             temperature: options.temperature,
             top_p: options.top_p,
             answered: None,
+            is_counted: Cell::new(None),
             neutralised: 0,
             repeats_prompt: false,
         }
@@ -73,6 +83,29 @@ impl Route {
             temperature: self.temperature,
             top_p: self.top_p,
             json_schema: Some(json_schema.to_owned()),
+        }
+    }
+
+    /// How many tokens each of the texts has: for a model of this machine as its own tokenizer counts them, if it does so in
+    /// time, else as [`block::tokens`] estimates them.
+    pub(super) fn count_tokens(
+        &self,
+        texts: &[&str],
+        deadline: Instant,
+        principals: &[String],
+    ) -> Vec<usize> {
+        let model = self.model.clone().unwrap_or_else(config::llm_model);
+        let within = deadline.saturating_duration_since(Instant::now()) / COUNTING_SHARE;
+        let may_count = local_model(&model).is_some() && self.is_counted.get() != Some(false);
+        let counted = may_count.then(|| {
+            let texts = texts.iter().map(|text| (*text).to_owned()).collect();
+            engine::count_tokens(&model, texts, within, principals).ok()
+        });
+        let counted = counted.flatten();
+        self.is_counted.set(Some(counted.is_some()));
+        match counted {
+            Some(counted) => counted.into_iter().map(|tokens| tokens as usize).collect(),
+            None => texts.iter().map(|text| block::tokens(text)).collect(),
         }
     }
 
@@ -100,6 +133,7 @@ impl Route {
             "model": self.model.clone().unwrap_or_else(config::llm_model),
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,
+            "tokens_counted_by": if self.is_counted.get() == Some(true) { "model" } else { "estimate" },
             "neutralised": self.neutralised,
         });
         if self.repeats_prompt {

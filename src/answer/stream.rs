@@ -53,11 +53,12 @@ impl AnswerStream {
                 let watch = ready.stages.start("generate");
                 let deadline = Instant::now() + config::llm_deadline();
                 let Ready { route, hits, .. } = ready.as_mut();
-                let asking = generative::asked(request, route, hits).and_then(|Asked { chat, shown }| {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    let stream = ChatStream::open(chat, left, &principal::current_principals()?)?;
-                    Ok((shown, stream))
-                });
+                let asking =
+                    generative::asked(request, route, hits, deadline).and_then(|Asked { chat, shown }| {
+                        let left = deadline.saturating_duration_since(Instant::now());
+                        let stream = ChatStream::open(chat, left, &principal::current_principals()?)?;
+                        Ok((shown, stream))
+                    });
                 match asking {
                     Ok((shown, stream)) => State::Writing(Box::new(Writing {
                         ready,

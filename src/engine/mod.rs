@@ -176,6 +176,20 @@ fn chat_request(lane: Lane, call: Call, within: Duration, principals: &[String])
     }
 }
 
+/// How many tokens each of the texts has for a chat model of this machine.
+pub(crate) fn count_tokens(
+    model: &str,
+    texts: Vec<String>,
+    within: Duration,
+    principals: &[String],
+) -> Result<Vec<u32>> {
+    let call = Call::CountTokens { model: model.to_owned(), texts };
+    match self::call(&chat_request(Lane::Interactive, call, within, principals))? {
+        Reply::TokenCounts(counts) => Ok(counts),
+        other => Err(unexpected(&other)),
+    }
+}
+
 /// The models that the engine found.
 pub(crate) fn models() -> Result<Vec<ModelInfo>> {
     match send(Call::Models, Lane::Interactive, &[])? {
@@ -352,6 +366,7 @@ fn unexpected(reply: &Reply) -> Error {
         Reply::Prepared(_) | Reply::Parsed(_) => "a document",
         Reply::Completion(_) => "a completion",
         Reply::Delta(_) => "a part of a completion",
+        Reply::TokenCounts(_) => "counts of tokens",
         Reply::Failed(_) => "a failure",
     };
     Error::internal(format!("the engine answered with {kind} that does not fit the request"))

@@ -2,7 +2,7 @@
 
 use crate::backend::{Input, too_long};
 use crate::cache::Value;
-use crate::completion::complete;
+use crate::completion::{complete, count_tokens};
 use crate::device::pair_budget;
 use crate::dispatch::{self, refuse_bulk_when_short};
 use crate::engine::Engine;
@@ -99,6 +99,9 @@ pub(crate) fn answer(
         Call::ChatStream(request) => {
             let mut deliver = |delta| deliver(Reply::Delta(delta));
             complete(engine, &caller, request, Some(&mut deliver)).map(Reply::Completion)
+        }
+        Call::CountTokens { model, texts } => {
+            count_tokens(engine, &caller, &model, texts).map(Reply::TokenCounts)
         }
     };
     match reply {

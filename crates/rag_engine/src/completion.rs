@@ -56,6 +56,27 @@ pub(crate) fn complete(
     Err(internal("no chat model was asked").into())
 }
 
+/// How many tokens each of the texts has for a configured chat model of this machine.
+pub(crate) fn count_tokens(
+    engine: &Arc<Engine>,
+    caller: &Caller<'_>,
+    model: &str,
+    texts: Vec<String>,
+) -> Result<Vec<u32>, NoReply> {
+    let chat = engine.settings().chat.clone();
+    // No caller has the engine load what nobody has configured.
+    let is_configured =
+        |folder: &&str| chat.is_some_and(|chat| chat.local_models().any(|known| known == *folder));
+    let Some(folder) = local_model(model).filter(is_configured).map(str::to_owned) else {
+        let message = format!("\"{model}\" is no chat model of this machine that is configured");
+        return Err(failure(FailureCode::UnknownModel, message).into());
+    };
+    let models = engine.local_models.clone();
+    dispatch::ask_elsewhere(engine, caller, move |conditions| {
+        models.count_tokens(&folder, &texts, conditions)
+    })
+}
+
 fn not_configured() -> Failure {
     failure(FailureCode::NotLoaded, "no chat endpoint is configured")
         .hint("Set rag_ext.llm_url and rag_ext.llm_model.")

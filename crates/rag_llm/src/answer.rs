@@ -46,11 +46,11 @@ fn try_write(
         }
         let next = sampler.next(model);
         let token = next.ok_or_else(|| failure(FailureCode::Provider, "the model chose no token"))?;
-        if model.is_end(token) {
+        if model.vocabulary().is_end(token) {
             break;
         }
         completion_tokens += 1;
-        if !write(&model.piece(token)) {
+        if !write(&model.vocabulary().piece(token)) {
             return Ok(Outcome::Stopped);
         }
         if completion_tokens < most

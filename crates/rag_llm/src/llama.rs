@@ -5,6 +5,7 @@
 
 use crate::is_stopped;
 use crate::process::cpu_time;
+use crate::vocabulary::{Token, Vocabulary};
 use llama_cpp_sys_2 as sys;
 use rag_llm::{Segment, Threads, segments, stand_in};
 use rag_wire::ChatMessage;
@@ -23,9 +24,6 @@ const FALLBACK_TEMPLATE: &CStr = c"chatml";
 /// Most bytes of what llama.cpp says of a file that it cannot load.
 const MAX_COMPLAINT: usize = 500;
 
-/// A token of the model's vocabulary.
-pub(crate) type Token = sys::llama_token;
-
 /// Why tokens were not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unread {
@@ -38,7 +36,7 @@ pub(crate) enum Unread {
 /// A model and what it has read. Lives as long as the process.
 pub(crate) struct Model {
     context: NonNull<sys::llama_context>,
-    vocab: NonNull<sys::llama_vocab>,
+    vocab: Vocabulary,
     template: CString,
     /// What is in the context's memory.
     read: Vec<Token>,
@@ -74,6 +72,7 @@ impl Model {
             return Err("a model with an encoder is no chat model".to_owned());
         }
         let vocab = NonNull::new(vocab.cast_mut()).ok_or("the file has no vocabulary")?;
+        let vocab = Vocabulary::of_loaded_model(vocab);
         // SAFETY: as above; the callback takes no data.
         let context = unsafe {
             let mut params = sys::llama_context_default_params();
@@ -109,13 +108,8 @@ impl Model {
         });
         let rendered = rendered.ok_or("no chat template takes these messages")?;
         let parts = segments(&rendered, &texts).ok_or("no chat template takes these messages")?;
-        // SAFETY: the vocabulary lives as long as `self`.
-        let begins = unsafe { sys::llama_vocab_get_add_bos(self.vocab.as_ptr()) };
-        let mut tokens = Vec::new();
-        if begins {
-            // SAFETY: as above.
-            tokens.push(unsafe { sys::llama_vocab_bos(self.vocab.as_ptr()) });
-        }
+        let first = self.vocab.first();
+        let mut tokens: Vec<Token> = first.into_iter().collect();
         let has_instructions = messages.first().is_some_and(|message| message.role == "system");
         let (mut texts_seen, mut instructions) = (0, 0);
         for part in parts {
@@ -126,36 +120,16 @@ impl Model {
                 }
             }
             match part {
-                Segment::Template(text) => self.tokenize(text, true, &mut tokens)?,
-                Segment::Text(text) => self.tokenize(text, false, &mut tokens)?,
+                Segment::Template(text) => self.vocab.tokenize(text, true, &mut tokens)?,
+                Segment::Text(text) => self.vocab.tokenize(text, false, &mut tokens)?,
             }
         }
         // A template that writes its own first token as text.
-        if begins && tokens.len() > 1 && tokens[0] == tokens[1] {
+        if first.is_some() && tokens.len() > 1 && tokens[0] == tokens[1] {
             tokens.remove(0);
             instructions = instructions.saturating_sub(1);
         }
         Ok((tokens, instructions))
-    }
-
-    fn tokenize(&self, text: &str, reads_special: bool, tokens: &mut Vec<Token>) -> Result<(), String> {
-        let length = i32::try_from(text.len()).map_err(|_| "a message is too long")?;
-        let mut buffer: Vec<Token> = vec![0; text.len() + 8];
-        // SAFETY: text and buffer are as long as is said.
-        let count = unsafe {
-            sys::llama_tokenize(
-                self.vocab.as_ptr(),
-                text.as_ptr().cast::<c_char>(),
-                length,
-                buffer.as_mut_ptr(),
-                length + 8,
-                false,
-                reads_special,
-            )
-        };
-        let count = usize::try_from(count).map_err(|_| "a message has more tokens than bytes")?;
-        tokens.extend_from_slice(&buffer[..count]);
-        Ok(())
     }
 
     /// Forgets all but the first so many tokens; all, where a model cannot forget a part. Returns how many are left.
@@ -218,47 +192,22 @@ impl Model {
         Ok(())
     }
 
-    /// Whether the token ends an answer.
-    pub(crate) fn is_end(&self, token: Token) -> bool {
-        // SAFETY: the vocabulary lives as long as `self`; a token beyond it is no end.
-        unsafe { sys::llama_vocab_is_eog(self.vocab.as_ptr(), token) }
-    }
-
-    /// What the token writes: nothing, if it is a special one.
-    pub(crate) fn piece(&self, token: Token) -> Vec<u8> {
-        let mut buffer = vec![0_u8; 64];
-        loop {
-            // SAFETY: the buffer is as long as is said.
-            let length = unsafe {
-                let start = buffer.as_mut_ptr().cast::<c_char>();
-                sys::llama_token_to_piece(self.vocab.as_ptr(), token, start, buffer.len() as i32, 0, false)
-            };
-            match usize::try_from(length) {
-                Ok(length) => {
-                    buffer.truncate(length);
-                    return buffer;
-                }
-                Err(_) => buffer.resize(length.unsigned_abs() as usize, 0),
-            }
-        }
-    }
-
     /// The scores of all tokens for what comes next, from 0 on. Empty before anything was read.
     pub(crate) fn scores(&self) -> &[f32] {
         // SAFETY: of the last token that was read, of which there is a score for each of the vocabulary, until the next is read:
         // that needs `self` to be borrowed mutably.
         unsafe {
-            let count = sys::llama_vocab_n_tokens(self.vocab.as_ptr());
+            let count = self.vocab.tokens();
             let scores = sys::llama_get_logits_ith(self.context.as_ptr(), -1);
             if scores.is_null() {
                 return &[];
             }
-            std::slice::from_raw_parts(scores, usize::try_from(count).unwrap_or(0))
+            std::slice::from_raw_parts(scores, count)
         }
     }
 
-    /// For samplers that need it.
-    pub(crate) fn vocab(&self) -> NonNull<sys::llama_vocab> {
+    /// Its vocabulary.
+    pub(crate) fn vocabulary(&self) -> Vocabulary {
         self.vocab
     }
 }

@@ -5,6 +5,7 @@ mod confine;
 mod llama;
 mod process;
 mod sampler;
+mod vocabulary;
 
 use llama::Model;
 use rag_llm::{Ask, Load, LoadedModel, Outcome, PROTOCOL, Question, Told};
@@ -12,7 +13,7 @@ use rag_wire::{Failure, FailureCode, read_frame, write_frame};
 use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// The question that is being answered, and up to which one nobody waits any more.
 static CURRENT: AtomicU64 = AtomicU64::new(1);
@@ -75,6 +76,7 @@ fn open(load: &Load) -> Result<Model, Failure> {
 /// Takes in questions while others are answered. The end of standard input ends the process, whatever it does.
 fn listen() -> Result<Receiver<Question>, Failure> {
     let (send, questions) = channel();
+    let texts = count()?;
     let read = move || {
         let mut input = io::stdin().lock();
         loop {
@@ -85,15 +87,32 @@ fn listen() -> Result<Receiver<Question>, Failure> {
                 Ok(Ask::Stop(number)) => {
                     STOPPED.fetch_max(number, Ordering::SeqCst);
                 }
+                Ok(Ask::Count(number, counted)) => {
+                    let _ = texts.send((number, counted));
+                }
                 Err(_) => process::exit_now(0),
             }
         }
     };
-    std::thread::Builder::new()
-        .name("rag-listen".into())
-        .spawn(read)
-        .map_err(|e| not_loaded(&format!("cannot start a thread: {e}")))?;
+    start("rag-listen", read)?;
     Ok(questions)
+}
+
+/// Counts tokens in a thread of its own, while others are read or written.
+fn count() -> Result<Sender<(u64, Vec<String>)>, Failure> {
+    let (send, asked) = channel::<(u64, Vec<String>)>();
+    let count = move || {
+        for (number, texts) in asked {
+            tell(&Told::Counted(number, vocabulary::count(&texts).unwrap_or_default()));
+        }
+    };
+    start("rag-count", count)?;
+    Ok(send)
+}
+
+fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let started = std::thread::Builder::new().name(name.into()).spawn(run);
+    started.map(drop).map_err(|e| not_loaded(&format!("cannot start a thread: {e}")))
 }
 
 /// A failure of which the engine knows the model's name.

@@ -4,7 +4,7 @@ use rag_wire::{ChatMessage, Failure};
 use serde::{Deserialize, Serialize};
 
 /// Version of these messages. An engine that runs on while both programs are replaced must not misread a newer child.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The first frame to the child: what to load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,8 @@ pub enum Ask {
     Question(Question),
     /// Nobody waits any more for the answers up to this number.
     Stop(u64),
+    /// Say how many tokens texts have, also while an answer is written. Not before the model is loaded.
+    Count(u64, Vec<String>),
 }
 
 /// A conversation to go on with.
@@ -56,6 +58,8 @@ pub enum Told {
     Written(u64, Vec<u8>),
     /// The answer has ended.
     Ended(u64, Outcome),
+    /// Tokens of each text of an [`Ask::Count`] of that number; none where they cannot be counted.
+    Counted(u64, Vec<u32>),
 }
 
 /// A model that is loaded.

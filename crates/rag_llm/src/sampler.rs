@@ -1,6 +1,7 @@
 //! Which token comes next: the likeliest, or one that is drawn, within a grammar if there is one.
 
-use crate::llama::{Model, Token};
+use crate::llama::Model;
+use crate::vocabulary::Token;
 use llama_cpp_sys_2 as sys;
 use std::ffi::CString;
 use std::ptr::NonNull;
@@ -43,7 +44,11 @@ impl Sampler {
             let grammar = CString::new(grammar).map_err(|e| e.to_string())?;
             // SAFETY: both are C strings; the vocabulary lives as long as the model.
             let made = unsafe {
-                sys::llama_sampler_init_grammar(model.vocab().as_ptr(), grammar.as_ptr(), c"root".as_ptr())
+                sys::llama_sampler_init_grammar(
+                    model.vocabulary().as_ptr(),
+                    grammar.as_ptr(),
+                    c"root".as_ptr(),
+                )
             };
             sampler.grammar = Some(NonNull::new(made).ok_or("llama.cpp does not read the grammar")?);
         }

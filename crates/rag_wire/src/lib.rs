@@ -14,7 +14,7 @@ pub use message::*;
 pub use settings::*;
 
 /// Version of the messages; both sides must agree on it before anything else is said.
-pub const PROTOCOL_VERSION: u32 = 7;
+pub const PROTOCOL_VERSION: u32 = 8;
 
 /// Most pairs that a model's budget for a search may be, whatever the device.
 pub const MAX_PAIR_BUDGET: usize = 50;

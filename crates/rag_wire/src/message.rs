@@ -87,6 +87,13 @@ pub enum Call {
     Chat(Chat),
     /// The same, answered by [`Reply::Delta`] as often as the model writes something, and then as `Chat` is.
     ChatStream(Chat),
+    /// How many tokens texts have for a chat model of this machine.
+    CountTokens {
+        /// Its name, with [`crate::LOCAL_MODEL`] before it.
+        model: String,
+        /// The texts.
+        texts: Vec<String>,
+    },
 }
 
 /// Whether a text asks or is asked about.
@@ -186,6 +193,8 @@ pub enum Reply {
     Failed(Failure),
     /// To [`Call::ChatStream`]: what the model has written since the last one. It is not the last reply.
     Delta(String),
+    /// To [`Call::CountTokens`]: a number for each text.
+    TokenCounts(Vec<u32>),
 }
 
 /// Vectors, one after the other.

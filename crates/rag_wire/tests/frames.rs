@@ -89,6 +89,7 @@ fn call() -> impl Strategy<Value = Call> {
         (content(), prop::option::of(text()))
             .prop_map(|(content, media_type)| Call::Parse { content, media_type }),
         chat().prop_map(Call::Chat),
+        (text(), texts()).prop_map(|(model, texts)| Call::CountTokens { model, texts }),
     ]
 }
 

@@ -34,6 +34,26 @@ fn a_local_model_answers_without_an_endpoint() {
     assert!(details["prompt_tokens"].as_u64().unwrap() > 100, "{answer:#}");
     assert!((1..=100).contains(&details["completion_tokens"].as_u64().unwrap()), "{answer:#}");
 
+    // Its own tokenizer counts what it reads: to that one a digit is a token, to the estimate half of one.
+    assert_eq!(details["tokens_counted_by"], "model", "{answer:#}");
+    let log: String = (10..60)
+        .map(|n| format!("On day {n} lamp {}{n} burnt {}45{n} seconds. ", n * 31, n * 7919))
+        .collect();
+    ann.run("SELECT rag_create_collection('log')");
+    ann.value(&format!("SELECT rag_ingest('The lamps of Kap Arkona. {log}', collection => 'log')"));
+    ann.settle();
+    let mut prompt_tokens = |budget: u32| {
+        let options = format!("{{\"max_tokens\": 1, \"context_budget\": {budget}, \"context_limit\": 1}}");
+        let answer = ann.json(&format!(
+            "SELECT rag_answer('How long did the lamps of Kap Arkona burn?', collection => 'log', options => '{options}')"
+        ));
+        let stages = answer["diagnostics"].as_array().unwrap();
+        let stage = stages.iter().find(|stage| stage["stage"] == "generate").unwrap();
+        stage["details"]["prompt_tokens"].as_u64().unwrap_or_else(|| panic!("{answer:#}"))
+    };
+    let more = prompt_tokens(400) - prompt_tokens(200);
+    assert!((140..=230).contains(&more), "{more}");
+
     let mut admin = database.admin();
     assert!(admin.value("SELECT rag_status()").contains(&format!("answers: by {MODEL} on this machine")));
     assert_eq!(

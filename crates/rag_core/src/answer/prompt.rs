@@ -18,6 +18,9 @@ pub const ANSWER_SCHEMA: &str = r#"{"type":"object","properties":{"found":{"type
 /// Fewest tokens of a passage that are worth showing.
 const MIN_PASSAGE_TOKENS: usize = 20;
 
+/// How often a passage is cut until it fits: once, but where its end has fewer tokens a letter than its beginning.
+const MAX_CUTS: usize = 4;
+
 /// Most characters of the question.
 const MAX_QUESTION_CHARS: usize = 4_000;
 
@@ -56,25 +59,45 @@ pub struct Question<'a> {
     pub is_by_topic: bool,
 }
 
+/// How much of passages and conversation a prompt may hold.
+#[derive(Clone, Copy)]
+pub struct Budget<'a> {
+    /// Tokens of both together.
+    pub tokens: usize,
+    /// How many tokens each of some texts has.
+    pub count: &'a dyn Fn(&[&str]) -> Vec<usize>,
+}
+
+impl Budget<'_> {
+    /// So many tokens as [`block::tokens`] estimates them, for a model whose tokenizer is not known.
+    pub fn estimated(tokens: usize) -> Self {
+        Self { tokens, count: &estimates }
+    }
+}
+
+fn estimates(texts: &[&str]) -> Vec<usize> {
+    texts.iter().map(|text| block::tokens(text)).collect()
+}
+
 /// The messages of a prompt: instructions and examples, as the template wants them, the conversation so far, then the passages,
 /// numbered from 1 in their order, with the question after them.
 ///
-/// `budget` is the number of tokens that passages and history may take together, as [`block::tokens`] estimates them: a quarter
-/// at most goes to the history, latest turns first; the rest is shared evenly among the passages, and what
+/// Of the `budget`, a quarter at most goes to the history, latest turns first; the rest is shared evenly among the passages, and what
 /// one does not need goes to the others. A passage over its share is cut at the end of a sentence. Passages
 /// are left out, from the last, only where a share would be too small to say anything; the others keep their
 /// numbers. What is shown of all of them is neutralised; what the template says is its author's.
-pub fn build_prompt(question: &Question<'_>, template: &PromptTemplate, budget: usize) -> Prompt {
+pub fn build_prompt(question: &Question<'_>, template: &PromptTemplate, budget: Budget<'_>) -> Prompt {
     let instructions = template.instructions(question.is_by_topic);
     let mut messages = vec![("system", instructions.clone())];
     for example in &template.examples {
         messages.extend(example.messages());
     }
-    let (turns, in_turns) = recent_turns(question.history, budget / 4);
-    let spent: usize = turns.iter().map(|(_, content)| block::tokens(content)).sum();
+    let Turns { turns, spent, count: in_turns } =
+        recent_turns(question.history, Budget { tokens: budget.tokens / 4, ..budget });
     messages.extend(turns);
 
-    let (passages, in_passages) = shown(question.blocks, budget.saturating_sub(spent));
+    let left = budget.tokens.saturating_sub(spent);
+    let (passages, in_passages) = shown(question.blocks, Budget { tokens: left, ..budget });
     let text = neutralise(question.text);
     messages.push(("user", format!("{passages}\nQuestion: {}", shortened(&text.text))));
     Prompt { messages, instructions, neutralised: in_turns + in_passages + text.count }
@@ -88,11 +111,11 @@ pub(crate) fn numbered(texts: &[&str], budget: usize) -> String {
         pages: None,
     };
     let blocks: Vec<Block<'_>> = texts.iter().copied().map(block).collect();
-    shown(&blocks, budget).0
+    shown(&blocks, Budget::estimated(budget)).0
 }
 
 /// The same, and how much was defused.
-fn shown(blocks: &[Block<'_>], budget: usize) -> (String, usize) {
+fn shown(blocks: &[Block<'_>], budget: Budget<'_>) -> (String, usize) {
     let mut count = 0;
     let mut defused = |text: &str| {
         let neutralised = neutralise(text);
@@ -103,10 +126,9 @@ fn shown(blocks: &[Block<'_>], budget: usize) -> (String, usize) {
         .iter()
         .map(|block| block::shortened(&block::collapsed(&defused(block.passage.text))))
         .collect();
-    let shares = shares(&texts, budget);
+    let fitted = fitted(&texts, budget);
     let mut content = String::from("Passages:\n");
-    for (index, (block, text)) in blocks.iter().zip(&texts).enumerate() {
-        let Some(share) = shares.get(index) else { break };
+    for (index, (block, text)) in blocks.iter().zip(&fitted).enumerate() {
         let number = index + 1;
         content.push_str(&format!("\n<passage n=\"{number}\">\n"));
         if let Some(place) = place(block, &mut defused) {
@@ -116,10 +138,10 @@ fn shown(blocks: &[Block<'_>], budget: usize) -> (String, usize) {
         if !headings.is_empty() {
             content.push_str(&format!("({headings})\n"));
         }
-        content.push_str(block::beginning(text, *share));
+        content.push_str(text);
         content.push_str("\n</passage>\n");
     }
-    if shares.is_empty() {
+    if fitted.is_empty() {
         content.push_str("\n(none)\n");
     }
     (content, count)
@@ -163,26 +185,62 @@ fn heading_line(passage: &Passage<'_>, mut defused: impl FnMut(&str) -> String) 
     parts.join(" > ")
 }
 
-/// The latest turns that fit, oldest first, and how much was defused.
-fn recent_turns(history: &[(String, String)], budget: usize) -> (Vec<(&'static str, String)>, usize) {
-    let mut left = budget;
-    let mut turns = Vec::new();
-    let mut count = 0;
-    for (role, content) in history.iter().rev() {
-        let content = neutralise(content);
-        let Some(rest) = left.checked_sub(block::tokens(&content.text)) else { break };
-        left = rest;
-        count += content.count;
-        turns.push((if role == "assistant" { "assistant" } else { "user" }, content.text));
-    }
-    turns.reverse();
-    (turns, count)
+/// Turns of a conversation that fit.
+struct Turns {
+    /// Role and content, oldest first.
+    turns: Vec<(&'static str, String)>,
+    /// Their tokens.
+    spent: usize,
+    /// What was defused in them.
+    count: usize,
 }
 
-/// Tokens for each passage that is shown.
-fn shares(texts: &[String], budget: usize) -> Vec<usize> {
-    let shown = texts.len().min((budget / MIN_PASSAGE_TOKENS).max(usize::from(budget > 0)));
-    let needs: Vec<usize> = texts[..shown].iter().map(|text| block::tokens(text)).collect();
+/// The latest turns that fit.
+fn recent_turns(history: &[(String, String)], budget: Budget<'_>) -> Turns {
+    let defused: Vec<_> = history.iter().rev().map(|(role, content)| (role, neutralise(content))).collect();
+    let needs = counted(defused.iter().map(|(_, content)| &content.text[..]), budget);
+    let mut fitting = Turns { turns: Vec::new(), spent: 0, count: 0 };
+    for ((role, content), need) in defused.into_iter().zip(needs) {
+        if fitting.spent + need > budget.tokens {
+            break;
+        }
+        fitting.spent += need;
+        fitting.count += content.count;
+        fitting.turns.push((if role == "assistant" { "assistant" } else { "user" }, content.text));
+    }
+    fitting.turns.reverse();
+    fitting
+}
+
+/// Tokens of each text; none are counted where there is nothing to count.
+fn counted<'a>(texts: impl Iterator<Item = &'a str>, budget: Budget<'_>) -> Vec<usize> {
+    let texts: Vec<&str> = texts.collect();
+    if texts.is_empty() { Vec::new() } else { (budget.count)(&texts) }
+}
+
+/// As much of each passage that is shown as fits.
+fn fitted<'a>(texts: &'a [String], budget: Budget<'_>) -> Vec<&'a str> {
+    let mut fitted: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let mut needs = counted(fitted.iter().copied(), budget);
+    let shares = shares(&needs, budget.tokens);
+    fitted.truncate(shares.len());
+    needs.truncate(shares.len());
+    for _ in 0..MAX_CUTS {
+        let over: Vec<usize> = (0..fitted.len()).filter(|index| needs[*index] > shares[*index]).collect();
+        for &index in &over {
+            // The estimate says where to cut, in proportion to what was counted.
+            let most = block::tokens(fitted[index]) * shares[index] / needs[index];
+            fitted[index] = block::beginning(fitted[index], most);
+        }
+        let needed = counted(over.iter().map(|index| fitted[*index]), budget);
+        over.iter().zip(needed).for_each(|(index, need)| needs[*index] = need);
+    }
+    fitted
+}
+
+/// Tokens for each passage that is shown, of what they need.
+fn shares(needs: &[usize], budget: usize) -> Vec<usize> {
+    let shown = needs.len().min((budget / MIN_PASSAGE_TOKENS).max(usize::from(budget > 0)));
     // From the smallest need up, each gets an even share of what is left, so what it leaves is shared again.
     let mut order: Vec<usize> = (0..shown).collect();
     order.sort_by_key(|index| needs[*index]);

@@ -7,6 +7,7 @@ use super::{Launch, LocalModel};
 use crate::failure::{Explain, failure, internal};
 use rag_llm::{Ask, Load, MAX_CONTEXT, PROTOCOL, Told};
 use rag_wire::{Failure, FailureCode, read_frame, write_frame};
+use std::collections::HashMap;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{self, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -16,9 +17,22 @@ use std::time::Duration;
 
 /// A child that is killed when dropped.
 pub(super) struct Child {
-    stdin: ChildStdin,
+    counter: Counter,
     told: Receiver<Told>,
     process: Arc<Mutex<Process>>,
+}
+
+/// What counts tokens, by a child that may be busy with something else.
+#[derive(Clone)]
+pub(super) struct Counter {
+    stdin: Arc<Mutex<ChildStdin>>,
+    counts: Arc<Mutex<Counts>>,
+}
+
+/// Counts that are waited for, by their numbers; `None` where the child has ended.
+struct Counts {
+    last: u64,
+    waiting: Option<HashMap<u64, Sender<Vec<u32>>>>,
 }
 
 struct Process {
@@ -35,9 +49,12 @@ impl Child {
             Ok((process, stdin, mut stdout)) => {
                 let (tell, told) = channel();
                 let process = Arc::new(Mutex::new(Process { child: process, ended: None }));
-                if send.send(Ok(Self { stdin, told, process: process.clone() })).is_ok() {
-                    pass_on(&mut stdout, &tell);
+                let counter = Counter::new(stdin);
+                let child = Self { counter: counter.clone(), told, process: process.clone() };
+                if send.send(Ok(child)).is_ok() {
+                    pass_on(&mut stdout, &tell, &counter);
                 }
+                lock(&counter.counts).waiting = None;
                 // Before `tell` is dropped: who learns of the end may ask for its reason.
                 lock(&process).collect();
             }
@@ -56,8 +73,8 @@ impl Child {
                 .hint("rag-llm is installed beside rag-engine.")
         };
         let started = started.recv().map_err(|e| cannot_start(e.to_string()))?;
-        let mut child = started.map_err(|e| cannot_start(e.to_string()))?;
-        child.write(&Load {
+        let child = started.map_err(|e| cannot_start(e.to_string()))?;
+        child.counter.write(&Load {
             protocol: PROTOCOL,
             file: model.file.to_string_lossy().into_owned(),
             max_context: model.max_context.min(MAX_CONTEXT),
@@ -67,12 +84,13 @@ impl Child {
     }
 
     /// Asks it something. If it has ended, that is learned by [`Self::wait`].
-    pub(super) fn ask(&mut self, ask: &Ask) {
-        self.write(ask);
+    pub(super) fn ask(&self, ask: &Ask) {
+        self.counter.write(ask);
     }
 
-    fn write(&mut self, message: &impl serde::Serialize) {
-        let _ = write_frame(&mut self.stdin, message);
+    /// What counts its tokens.
+    pub(super) fn counter(&self) -> &Counter {
+        &self.counter
     }
 
     /// What it says next, if it does so in time; how it ended, if it has.
@@ -92,6 +110,46 @@ impl Drop for Child {
     }
 }
 
+impl Counter {
+    fn new(stdin: ChildStdin) -> Self {
+        let counts = Counts { last: 0, waiting: Some(HashMap::new()) };
+        Self { stdin: Arc::new(Mutex::new(stdin)), counts: Arc::new(Mutex::new(counts)) }
+    }
+
+    fn write(&self, message: &impl serde::Serialize) {
+        let _ = write_frame(&mut *lock(&self.stdin), message);
+    }
+
+    /// Tokens of each text, for a child that has loaded its model; `None` if it has ended, or does not say so in time.
+    pub(super) fn count(&self, texts: &[String], time: Duration) -> Option<Vec<u32>> {
+        let (send, counted) = channel();
+        let number = {
+            let mut counts = lock(&self.counts);
+            counts.last += 1;
+            let number = counts.last;
+            counts.waiting.as_mut()?.insert(number, send);
+            number
+        };
+        self.write(&Ask::Count(number, texts.to_vec()));
+        let found = counted.recv_timeout(time).ok().filter(|found| found.len() == texts.len());
+        if let Some(waiting) = &mut lock(&self.counts).waiting {
+            waiting.remove(&number);
+        }
+        found
+    }
+
+    /// Whether the child has ended, or is about to.
+    pub(super) fn has_ended(&self) -> bool {
+        lock(&self.counts).waiting.is_none()
+    }
+
+    fn counted(&self, number: u64, found: Vec<u32>) {
+        let asked = lock(&self.counts).waiting.as_mut().and_then(|waiting| waiting.remove(&number));
+        // Who asked may have given up.
+        asked.map(|asked| asked.send(found));
+    }
+}
+
 impl Process {
     /// Collects it, once it has closed its output: it ends by itself soon, or is killed.
     fn collect(&mut self) {
@@ -106,15 +164,20 @@ impl Process {
     }
 }
 
-fn lock(process: &Mutex<Process>) -> std::sync::MutexGuard<'_, Process> {
-    process.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(held: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Passes on what it says until it ends, or says something that is no message.
-fn pass_on(stdout: &mut ChildStdout, tell: &Sender<Told>) {
+fn pass_on(stdout: &mut ChildStdout, tell: &Sender<Told>, counter: &Counter) {
     while let Ok(told) = read_frame::<Told>(stdout) {
-        if tell.send(told).is_err() {
-            return;
+        match told {
+            Told::Counted(number, found) => counter.counted(number, found),
+            told => {
+                if tell.send(told).is_err() {
+                    return;
+                }
+            }
         }
     }
 }

@@ -69,6 +69,18 @@ impl LocalModels {
         seat.generate(&self.launch, &model, request, conditions, deliver)
     }
 
+    /// How many tokens each of the texts has for a model, which is loaded for that.
+    pub(crate) fn count_tokens(
+        &self,
+        name: &str,
+        texts: &[String],
+        conditions: &Conditions<'_>,
+    ) -> Result<Vec<u32>, Failure> {
+        let model = self.model(name)?;
+        let seat = self.seats().entry(name.to_owned()).or_default().clone();
+        seat.count_tokens(&self.launch, &model, texts, conditions)
+    }
+
     /// Whether a model is in memory, or being loaded.
     pub(crate) fn is_running(&self, name: &str) -> bool {
         let seat = self.seats().get(name).cloned();

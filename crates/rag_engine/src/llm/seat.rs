@@ -1,6 +1,6 @@
 //! One model's place: who is served, the child that serves, and what is remembered of those that failed.
 
-use super::child::Child;
+use super::child::{Child, Counter};
 use super::turns::Turns;
 use super::{Launch, LocalModel};
 use crate::backend::Conditions;
@@ -21,6 +21,9 @@ const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// A child that has not stopped this long after it was asked to is killed.
 const STOPPING: Duration = Duration::from_secs(10);
 
+/// One that has not counted tokens by then is not waited for. It takes some milliseconds.
+const COUNTING: Duration = Duration::from_secs(2);
+
 /// One that has not loaded its file by then, too.
 const LOADING: Duration = Duration::from_secs(600);
 
@@ -29,6 +32,8 @@ const LOADING: Duration = Duration::from_secs(600);
 pub(super) struct Seat {
     turns: Turns,
     state: Mutex<State>,
+    /// Of the model in this file, once it is loaded.
+    counter: Mutex<Option<(PathBuf, Counter)>>,
 }
 
 #[derive(Default)]
@@ -69,6 +74,41 @@ impl Seat {
         conditions: &Conditions<'_>,
         deliver: &mut dyn FnMut(&str),
     ) -> Result<Completion, Failure> {
+        let completion = self.serve(launch, model, conditions, |serving| {
+            serving.ask(request);
+            serving.follow(conditions, deliver)
+        })?;
+        self.lock().failed = None;
+        Ok(Completion { model: format!("{LOCAL_MODEL}{}", model.name), ..completion })
+    }
+
+    /// How many tokens each text has for this model, also while it writes an answer.
+    pub(super) fn count_tokens(
+        &self,
+        launch: &Launch,
+        model: &LocalModel,
+        texts: &[String],
+        conditions: &Conditions<'_>,
+    ) -> Result<Vec<u32>, Failure> {
+        if let Some(counted) = self.counter_of(&model.file).and_then(|counter| counter.count(texts, COUNTING))
+        {
+            return Ok(counted);
+        }
+        let counter = self.serve(launch, model, conditions, |serving| serving.counter())?;
+        *self.lock_counter() = Some((model.file.clone(), counter.clone()));
+        counter.count(texts, COUNTING).ok_or_else(|| {
+            failure(FailureCode::Provider, "the local chat model does not say how many tokens a text has")
+        })
+    }
+
+    /// Has a child that is loaded and free do something, in one's turn.
+    fn serve<T>(
+        &self,
+        launch: &Launch,
+        model: &LocalModel,
+        conditions: &Conditions<'_>,
+        ask: impl FnOnce(&mut Serving) -> Result<T, Broken>,
+    ) -> Result<T, Failure> {
         let _turn = self.turns.take(conditions)?;
         let mut state = self.lock();
         if state.serving.as_ref().is_some_and(|serving| serving.file != model.file) {
@@ -82,25 +122,28 @@ impl Seat {
         let Some(serving) = state.serving.as_mut() else {
             return Err(failure(FailureCode::Internal, "no child"));
         };
-        let answer = serving.wait_until_free(&model.name, conditions).and_then(|()| {
-            serving.ask(request);
-            serving.follow(conditions, deliver)
-        });
+        let answer = serving.wait_until_free(&model.name, conditions).and_then(|()| ask(serving));
         serving.used = Instant::now();
-        match answer {
-            Ok(completion) => {
-                state.failed = None;
-                Ok(Completion { model: format!("{LOCAL_MODEL}{}", model.name), ..completion })
-            }
-            Err(Broken::Answer(failure)) => Err(failure),
-            Err(Broken::Child(failure)) => {
+        answer.map_err(|broken| match broken {
+            Broken::Answer(failure) => failure,
+            Broken::Child(failure) => {
                 log::failure(&failure);
                 state.serving = None;
                 let before = state.failed.as_ref().map_or(0, |(_, times, _)| *times);
                 state.failed = Some((failure.clone(), before + 1, Instant::now()));
-                Err(failure)
+                failure
             }
-        }
+        })
+    }
+
+    /// What counts tokens for the model in this file, if it was loaded.
+    fn counter_of(&self, file: &Path) -> Option<Counter> {
+        let counter = self.lock_counter();
+        counter.as_ref().filter(|(of, _)| of == file).map(|(_, counter)| counter.clone())
+    }
+
+    fn lock_counter(&self) -> MutexGuard<'_, Option<(PathBuf, Counter)>> {
+        self.counter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -174,7 +217,7 @@ impl Serving {
                 }
                 Some(Told::NotLoaded(reason)) => return Err(Broken::Child(not_loaded(name, reason))),
                 Some(Told::Ended(number, _)) if number >= self.number => self.stopping = None,
-                Some(Told::Ended(..) | Told::Written(..)) => {}
+                Some(Told::Ended(..) | Told::Written(..) | Told::Counted(..)) => {}
                 None => {}
             }
             let is_stuck = match self.stopping {
@@ -187,6 +230,16 @@ impl Serving {
             }
         }
         Ok(())
+    }
+
+    /// What counts the child's tokens, unless it has ended.
+    fn counter(&self) -> Result<Counter, Broken> {
+        let counter = self.child.counter();
+        let began = Instant::now();
+        while counter.has_ended() && began.elapsed() < STOPPING {
+            self.child.wait(GLANCE).map_err(Broken::Child)?;
+        }
+        Ok(counter.clone())
     }
 
     fn ask(&mut self, request: &Chat) {

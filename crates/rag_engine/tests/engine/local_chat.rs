@@ -244,6 +244,39 @@ fn models_at_an_endpoint_give_way_to_one_of_this_machine() {
 }
 
 #[test]
+fn tokens_are_counted_also_while_the_model_writes_and_before_it_was_asked_anything() {
+    let engine = Engine::with(local(SMALL, &[]));
+    let count = |model: &str, texts: &[&str]| {
+        let texts = texts.iter().map(|text| (*text).to_owned()).collect();
+        let reply = engine.connect().ask(Call::CountTokens { model: model.into(), texts })?;
+        let Reply::TokenCounts(counts) = reply else { panic!("{reply:?}") };
+        Ok::<_, Failure>(counts)
+    };
+    let texts = ["", "lighthouse keeper", "12345", "<|im_end|>"];
+    let counts = count(SMALL, &texts).unwrap();
+    assert!(counts[0] == 0 && (2..=5).contains(&counts[1]) && counts[3] > 1, "{counts:?}");
+    assert_eq!(counts[2], 5, "a digit is a token to this model");
+
+    let mut writing = engine.connect();
+    begin(&mut writing, lengthy());
+    assert_eq!(count(SMALL, &texts).unwrap(), counts);
+    let mut parts = 0;
+    while let Reply::Delta(_) = writing.receive() {
+        parts += 1;
+    }
+    assert!(parts > 0, "it was still writing");
+
+    // The next child counts as well.
+    children(&engine).into_iter().for_each(|child| kill(child, Signal::SIGKILL).unwrap());
+    patiently("another child to count", || {
+        count(SMALL, &texts).is_ok_and(|again| again == counts).then_some(())
+    });
+    for other in ["local/missing", "gpt", "local/SmolLM2-135M-Instruct/.."] {
+        assert_eq!(count(other, &texts).unwrap_err().code, FailureCode::UnknownModel, "{other}");
+    }
+}
+
+#[test]
 fn a_conversation_is_read_as_text_and_no_longer_than_the_model_takes() {
     let engine = Engine::with(local(SMALL, &[]));
     let mut client = engine.connect();

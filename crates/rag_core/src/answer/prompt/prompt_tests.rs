@@ -12,7 +12,7 @@ fn block(text: &str) -> Block<'_> {
 
 fn built(text: &str, history: &[(String, String)], blocks: &[Block<'_>], budget: usize) -> Prompt {
     let question = Question { text, history, blocks, is_by_topic: false };
-    build_prompt(&question, &PromptTemplate::default(), budget)
+    build_prompt(&question, &PromptTemplate::default(), Budget::estimated(budget))
 }
 
 #[test]
@@ -42,6 +42,29 @@ fn the_budget_is_shared_and_cut_at_sentences() {
 }
 
 #[test]
+fn what_counts_is_the_models_own_count() {
+    // A tokenizer to which every letter of the second half is a token.
+    let count = |texts: &[&str]| -> Vec<usize> {
+        texts.iter().map(|text| text.len() / 6 + text.matches('z').count()).collect()
+    };
+    let long = format!("{}{}", "A sentence of words. ".repeat(30), "Zz zzz zzzzz. ".repeat(30));
+    let history = [("user".to_owned(), "z".repeat(60)), ("user".to_owned(), "Hello there.".to_owned())];
+    for tokens in [60, 100, 150, 240, 1_000] {
+        let blocks = [block(&long), block("Short."), block(&long)];
+        let question = Question { text: "q", history: &history, blocks: &blocks, is_by_topic: false };
+        let prompt = build_prompt(&question, &PromptTemplate::default(), Budget { tokens, count: &count });
+        let (content, turns) = prompt.messages[1..].split_last().unwrap();
+        let passages = content.1.split("(Manual)\n").skip(1);
+        let passages: Vec<&str> = passages.map(|rest| rest.split("\n</passage>").next().unwrap()).collect();
+        let turns: Vec<&str> = turns.iter().map(|(_, content)| &content[..]).collect();
+        let spent: usize = count(&passages).iter().chain(&count(&turns)).sum();
+        assert_eq!(passages.len(), if tokens == 60 { 2 } else { 3 });
+        assert!(spent <= tokens, "{spent} of {tokens}");
+        assert!(spent * 3 >= tokens.min(600) * 2, "{spent} of {tokens} only");
+    }
+}
+
+#[test]
 fn old_turns_go_first_and_no_passage_is_said() {
     let turn = |text: &str| ("user".to_owned(), text.repeat(50));
     let messages = built("q", &[turn("a"), turn("b")], &[], 75).messages;
@@ -66,7 +89,7 @@ fn a_template_says_who_how_and_in_which_language_and_never_what_an_answer_is_mad
         ],
     };
     let question = Question { text: "q", history: &[], blocks: &[block("One.")], is_by_topic: true };
-    let prompt = build_prompt(&question, &template, 1_000);
+    let prompt = build_prompt(&question, &template, Budget::estimated(1_000));
     let told = &prompt.messages[0].1;
     assert!(
         told.starts_with("You are the clerk of a harbour.") && told.contains("Answer in French. Be brief.")

@@ -1,6 +1,6 @@
 //! What the model is told before it sees anything, and what of that a collection may say otherwise.
 
-use super::{Block, Passage, shown};
+use super::{Block, Budget, Passage, shown};
 use serde::{Deserialize, Serialize};
 
 /// Who the model is, unless a template says so.
@@ -82,7 +82,7 @@ impl Example {
             .iter()
             .map(|text| Block { passage: passage(text), file: "", pages: None })
             .collect();
-        let (passages, _) = shown(&blocks, EXAMPLE_TOKENS);
+        let (passages, _) = shown(&blocks, Budget::estimated(EXAMPLE_TOKENS));
         let reply = serde_json::json!({ "found": !self.answer.trim().is_empty(), "answer": self.answer });
         [
             ("user", format!("{passages}\nQuestion: {}", self.question.trim())),
