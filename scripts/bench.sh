@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Measures, and prints tables:
-#   bench.sh                     the crates, cost, filters, and parse, quality and chunking if RAG_EVAL_DATA names corpora
+#   bench.sh                     the crates, cost, filters, and parse, quality, chunking and answers if RAG_EVAL_DATA names corpora
 #   bench.sh quality [PART…] [SET…] [--plots]
 #                                nDCG@10, recall@25, MRR and times; fails below the targets. PART: ways direct stages rerank;
 #                                SET: a folder of RAG_EVAL_DATA. --plots draws ways and rerank into docs/plots
 #   bench.sh answers [SET…] [fit] [list]
 #                                right answers and refusals on clapnq, xquad-en and manual; fails where a quote or number is not
 #                                true. fit: weights of the reranker's scores; list: what is wrong. RAG_BENCH_QUESTIONS=200 of XQuAD
-#   bench.sh answers attacks     what injections do to a chat model of this machine (RAG_BENCH_LLM=FOLDER of a model.gguf), with and
-#                                without our guards
+#   bench.sh answers model       a sample of thirty questions of ClapNQ by a chat model of this machine (RAG_BENCH_LLM=FOLDER of a
+#                                model.gguf), beside extracted answers
+#   bench.sh answers attacks     what injections do to that chat model, with and without our guards
 #   bench.sh answers load        times of extracted answers over 2,000 chunks: alone, in eight sessions, beside floods
 #   bench.sh filters             counts, neighbours and times of filtered searches; fails where one is wrong
 #   bench.sh chunking            the methods of chunking beside each other
@@ -83,8 +84,10 @@ else
     bench parse || failed=1
     bench quality || failed=1
     bench chunking || failed=1
+    bench answers || failed=1
+    bench answers model || failed=1
   else
-    say "no tables of parse, quality and chunking: RAG_EVAL_DATA is not set"
+    say "no tables of parse, quality, chunking and answers: RAG_EVAL_DATA is not set"
   fi
   exit $failed
 fi

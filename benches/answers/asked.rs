@@ -1,7 +1,7 @@
 //! Asks the questions, and checks what comes back with code of its own.
 
 use crate::fit::SIGNALS;
-use crate::sets::{Asked, Gold, Question};
+use crate::sets::{Asked, Gold, Part, Question};
 use rag_benches::{Times, timed};
 use serde_json::Value;
 
@@ -11,9 +11,19 @@ const THRESHOLD: f64 = 0.5;
 /// Fewest characters of a quote that counts as a part of a gold sentence.
 const MIN_QUOTE_CHARS: usize = 20;
 
+/// What counts as found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// What has a confidence. Whatever is found is answered: what would have been refused is told from the confidence
+    /// afterwards, so that a curve can be drawn.
+    ByConfidence,
+    /// What the answer says.
+    AsTold,
+}
+
 /// What a question came to.
 pub(crate) struct Reply {
-    pub(crate) is_first_half: bool,
+    pub(crate) part: Part,
     pub(crate) is_answerable: bool,
     pub(crate) kind: String,
     pub(crate) found: bool,
@@ -29,17 +39,21 @@ pub(crate) struct Reply {
     /// Words with a digit in the answer, and those of them that stand in no quote of it.
     pub(crate) numbers: usize,
     pub(crate) invented_numbers: Vec<String>,
+    /// Sentences with citations, and those that were left out because nothing supports them.
+    pub(crate) sentences: usize,
+    pub(crate) dropped: usize,
     /// The scores that the confidence was told from: best, window, next, heading.
     pub(crate) scores: Option<[f64; SIGNALS]>,
     pub(crate) text: String,
     pub(crate) question: String,
 }
 
-/// Asks all questions of a set, and how long each took. Whatever is found is answered: what would have been refused is told
-/// from the confidence afterwards, so that a curve can be drawn.
-pub(crate) fn ask(asked: &mut Asked<'_>, options: &str) -> (Vec<Reply>, Times) {
+/// Asks all questions of a set, and how long each took.
+pub(crate) fn ask(asked: &mut Asked<'_>, options: &str, found: Found) -> (Vec<Reply>, Times) {
     let mut options: Value = serde_json::from_str(options).unwrap();
-    options["min_support"] = 0.into();
+    if found == Found::ByConfidence {
+        options["min_support"] = 0.into();
+    }
     let options = options.to_string();
     let Asked { name, questions, session, .. } = asked;
     eprintln!("{name}: {} questions", questions.len());
@@ -69,7 +83,7 @@ pub(crate) fn ask(asked: &mut Asked<'_>, options: &str) -> (Vec<Reply>, Times) {
                     .unwrap();
                 row.map(|row| (row.get(0), row.get(1)))
             };
-            reply(question, &answer, stored)
+            reply(question, &answer, found, stored)
         })
         .collect();
     (replies, times)
@@ -79,6 +93,7 @@ pub(crate) fn ask(asked: &mut Asked<'_>, options: &str) -> (Vec<Reply>, Times) {
 fn reply(
     question: &Question,
     answer: &Value,
+    found: Found,
     stored: impl FnMut(&Value) -> Option<(String, String)>,
 ) -> Reply {
     let text = answer["answer"].as_str().unwrap().to_owned();
@@ -98,10 +113,10 @@ fn reply(
     let score = |name: &str| support.and_then(|stage| stage["details"]["scores"][name].as_f64());
     let scores = || Some([score("best")?, score("window")?, score("next")?, score("heading")?]);
     Reply {
-        is_first_half: question.is_first_half,
+        part: question.part,
         is_answerable: question.is_answerable(),
         kind: question.kind.clone(),
-        found: answer["found"] == true && confidence >= THRESHOLD,
+        found: answer["found"] == true && (found == Found::AsTold || confidence >= THRESHOLD),
         confidence,
         cites_right_document: question.documents.contains(first),
         is_right: is_right(&question.gold, &text, &quotes),
@@ -109,6 +124,8 @@ fn reply(
         untrue_quotes,
         numbers: numbers.len(),
         invented_numbers: numbers.into_iter().filter(|number| !quoted.contains(number)).collect(),
+        sentences: runs_of_markers(&text),
+        dropped: answer["unsupported"].as_array().map_or(0, Vec::len),
         scores: scores(),
         text,
         question: question.text.clone(),
@@ -139,6 +156,15 @@ fn words_with_digits(text: &str) -> Vec<String> {
         .filter(|word| word.contains(|c: char| c.is_ascii_digit()))
         .map(str::to_lowercase)
         .collect()
+}
+
+/// How often `[n]` stands in a text, counted once where several follow each other.
+fn runs_of_markers(text: &str) -> usize {
+    let behind = |part: &'_ str| {
+        part.split_once(']').filter(|(n, _)| n.parse::<u32>().is_ok()).map(|(_, rest)| rest.len())
+    };
+    let behind: Vec<usize> = text.split('[').skip(1).filter_map(behind).collect();
+    behind.iter().enumerate().filter(|(at, length)| **length > 0 || at + 1 == behind.len()).count()
 }
 
 fn without_markers(text: &str) -> String {

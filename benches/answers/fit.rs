@@ -1,5 +1,6 @@
 //! Fits the weights that tell whether there is an answer: logistic regression by gradient descent over four scores.
 
+use crate::sets::Part;
 use crate::table::Measured;
 
 /// Scores of a question: best, window, next, heading.
@@ -20,7 +21,7 @@ pub(crate) fn print(measured: &[Measured]) {
     let mut rows: Vec<([f64; SIGNALS], bool, f64)> = Vec::new();
     for (name, replies, _) in measured {
         let weight = if *name == "manual" { MANUAL_WEIGHT } else { 1.0 };
-        let first_half = replies.iter().filter(|reply| reply.is_first_half);
+        let first_half = replies.iter().filter(|reply| reply.part == Part::First);
         rows.extend(first_half.filter_map(|reply| Some((reply.scores?, reply.is_answerable, weight))));
     }
     let of_class = |class: bool| rows.iter().filter(|row| row.1 == class).map(|row| row.2).sum::<f64>();

@@ -1,7 +1,7 @@
 //! Answers beside what people judged right: how many are right, how many questions without an answer are refused, and
 //! whether quotes and numbers are true. Ends with 1 where a quote or a number is not.
 //!
-//! `answers [SET…] [fit] [list] [hold]`, or `answers load` ([`load`]), or `answers attacks` ([`attacks`]):
+//! `answers [SET…] [fit] [list] [hold]`, or `answers load` ([`load`]), `answers attacks` ([`attacks`]), or `answers model` ([`model`]):
 //!
 //! | set | asks |
 //! |---|---|
@@ -23,14 +23,16 @@ mod asked;
 mod attacks;
 mod fit;
 mod load;
+mod model;
 mod sets;
 mod table;
 
+use asked::Found;
 use rag_tests::Cluster;
 use std::process::ExitCode;
 
 /// What may be asked for beside sets.
-const OTHERS: [&str; 5] = ["fit", "list", "hold", "load", "attacks"];
+const OTHERS: [&str; 6] = ["fit", "list", "hold", "load", "attacks", "model"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
@@ -47,6 +49,9 @@ fn main() -> ExitCode {
     if wants("attacks") {
         attacks::measure(&options);
         return ExitCode::SUCCESS;
+    }
+    if wants("model") {
+        return if model::measure(&options, wants("list")) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
 
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -65,7 +70,7 @@ fn main() -> ExitCode {
             held.push(set);
             continue;
         }
-        let (replies, times) = asked::ask(&mut set, &options);
+        let (replies, times) = asked::ask(&mut set, &options, Found::ByConfidence);
         if wants("list") {
             table::list(name, &replies);
         }

@@ -12,7 +12,8 @@ use std::path::Path;
 /// Names of the sets, in the order in which they are asked.
 pub(crate) const NAMES: [&str; 3] = ["clapnq", "xquad-en", "manual"];
 
-/// Half, kind, page, words that the answer must hold, question: written before anything was tuned.
+/// Part, kind, page, words that the answer must hold, question. The first and second half were written before anything was tuned,
+/// the others ([`Part::Later`]) afterwards.
 const MANUAL_QUESTIONS: &str = include_str!("manual-questions.tsv");
 
 /// Questions of XQuAD that are asked where nobody says how many.
@@ -21,14 +22,41 @@ const DEFAULT_QUESTIONS: usize = 200;
 /// Stands before ids in uris. What follows names no file, so a document is known by its title.
 const SCHEME: &str = "set://";
 
+/// A part of a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// To which weights are fitted.
+    First,
+    /// By which they are judged.
+    Second,
+    /// Written when all was done, by somebody who had not seen an answer.
+    Later,
+}
+
+impl Part {
+    pub(crate) const ALL: [Self; 3] = [Self::First, Self::Second, Self::Later];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::First => "first half",
+            Self::Second => "second half",
+            Self::Later => "later",
+        }
+    }
+
+    /// By the last bit of the digest: ids are no numbers everywhere.
+    fn of(id: &str) -> Self {
+        if digest(id.as_bytes())[31] & 1 == 1 { Self::First } else { Self::Second }
+    }
+}
+
 /// A question and what is known of its answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     pub(crate) text: String,
     /// What sort it is, as its set has it.
     pub(crate) kind: String,
-    /// Weights are fitted to the first half, and judged by the second.
-    pub(crate) is_first_half: bool,
+    pub(crate) part: Part,
     /// Uris of the documents that answer it; none where there is no answer.
     pub(crate) documents: HashSet<String>,
     /// Uris of documents that are not to be seen when it is asked.
@@ -138,13 +166,18 @@ fn manual_questions() -> Vec<Question> {
         .skip(1)
         .enumerate()
         .map(|(row, line)| {
-            let [half, kind, page, holds, text] = line.split('\t').collect::<Vec<_>>()[..] else {
+            let [part, kind, page, holds, text] = line.split('\t').collect::<Vec<_>>()[..] else {
                 panic!("manual-questions.tsv, row {row}: five columns are wanted")
             };
             Question {
                 text: text.to_owned(),
                 kind: kind.to_owned(),
-                is_first_half: half == "1",
+                part: match part {
+                    "1" => Part::First,
+                    "2" => Part::Second,
+                    "3" => Part::Later,
+                    _ => panic!("manual-questions.tsv, row {row}: there is no part {part}"),
+                },
                 documents: [page.to_owned()].into(),
                 hidden: Vec::new(),
                 gold: Gold::Texts(vec![holds.to_owned()]),
@@ -192,7 +225,7 @@ fn clapnq_questions(folder: &Path, corpus: &Corpus) -> Vec<Question> {
             let documents = of_passage.map(|document| format!("{SCHEME}{}", document.id)).collect();
             let sentences = output.into_iter().flat_map(|output| output.selected_sentences).collect();
             questions.push(Question {
-                is_first_half: is_odd(&id),
+                part: Part::of(&id),
                 text: input,
                 kind: if is_answerable { "answerable" } else { "unanswerable" }.to_owned(),
                 documents: if is_answerable { documents } else { HashSet::new() },
@@ -216,7 +249,7 @@ fn xquad_questions(corpus: &Corpus) -> Vec<Question> {
         let answerable = Question {
             text: query.text.clone(),
             kind: "answerable".to_owned(),
-            is_first_half: is_odd(&query.id),
+            part: Part::of(&query.id),
             documents: documents.clone(),
             hidden: Vec::new(),
             gold: Gold::Texts(query.answers.clone()),
@@ -231,9 +264,4 @@ fn xquad_questions(corpus: &Corpus) -> Vec<Question> {
         questions.push(answerable);
     }
     questions
-}
-
-/// By the last bit of the digest: ids are no numbers everywhere.
-fn is_odd(id: &str) -> bool {
-    digest(id.as_bytes())[31] & 1 == 1
 }

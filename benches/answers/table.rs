@@ -1,6 +1,7 @@
 //! What is shown of the replies.
 
 use crate::asked::Reply;
+use crate::sets::Part;
 use rag_benches::{Table, Times};
 
 /// A set's name, its replies, and how long they took.
@@ -18,11 +19,11 @@ fn share<'a>(replies: impl IntoIterator<Item = &'a Reply>, holds: impl Fn(&Reply
     if all == 0 { "–".to_owned() } else { format!("{:.1} %", 100.0 * held as f64 / f64::from(all)) }
 }
 
-/// One row for each half of each set.
+/// One row for each part of each set.
 pub(crate) fn print(measured: &[Measured]) {
     let mut table = Table::new(&[
         "set",
-        "half",
+        "part",
         "with an answer",
         "answered",
         "first citation right",
@@ -36,14 +37,14 @@ pub(crate) fn print(measured: &[Measured]) {
         "p50 / p95",
     ]);
     for (name, replies, times) in measured {
-        for (half, wanted) in [("first", Some(true)), ("second", Some(false)), ("both", None)] {
-            let of_half =
-                || replies.iter().filter(|reply| wanted.is_none_or(|first| reply.is_first_half == first));
-            let answerable = || of_half().filter(|reply| reply.is_answerable);
-            let others = || of_half().filter(|reply| !reply.is_answerable);
+        let parts = Part::ALL.into_iter().filter(|part| replies.iter().any(|reply| reply.part == *part));
+        for part in parts.map(Some).chain([None]) {
+            let of_part = || replies.iter().filter(move |reply| part.is_none_or(|part| reply.part == part));
+            let answerable = || of_part().filter(|reply| reply.is_answerable);
+            let others = || of_part().filter(|reply| !reply.is_answerable);
             let answered = || answerable().filter(|reply| reply.found);
-            let sum = |count: fn(&Reply) -> usize| of_half().map(count).sum::<usize>();
-            let part = |wrong: usize, all: usize| {
+            let sum = |count: fn(&Reply) -> usize| of_part().map(count).sum::<usize>();
+            let truth = |wrong: usize, all: usize| {
                 if all == 0 {
                     "–".to_owned()
                 } else {
@@ -52,7 +53,7 @@ pub(crate) fn print(measured: &[Measured]) {
             };
             table.row([
                 (*name).to_owned(),
-                half.to_owned(),
+                part.map_or("all", Part::name).to_owned(),
                 answerable().count().to_string(),
                 share(answerable(), |reply| reply.found),
                 share(answerable(), |reply| reply.found && reply.cites_right_document),
@@ -60,31 +61,34 @@ pub(crate) fn print(measured: &[Measured]) {
                 share(answered(), |reply| reply.is_right),
                 others().count().to_string(),
                 share(others(), |reply| !reply.found),
-                part(sum(|reply| reply.untrue_quotes), sum(|reply| reply.quotes)),
-                part(sum(|reply| reply.invented_numbers.len()), sum(|reply| reply.numbers)),
+                truth(sum(|reply| reply.untrue_quotes), sum(|reply| reply.quotes)),
+                truth(sum(|reply| reply.invented_numbers.len()), sum(|reply| reply.numbers)),
                 format!("{:.2}", sum(|reply| reply.quotes) as f64 / answered().count().max(1) as f64),
-                if wanted.is_none() { times.shown() } else { String::new() },
+                if part.is_none() { times.shown() } else { String::new() },
             ]);
         }
     }
     println!("\nextracted answers");
     table.print();
-    let mut kinds = Table::new(&["set", "kind", "questions", "right, first half", "right, second half"]);
+    let mut kinds = Table::new(&["set", "kind", "part", "questions", "right"]);
     for (name, replies, _) in measured {
         let mut names: Vec<&str> =
             replies.iter().filter(|r| r.is_answerable).map(|reply| &reply.kind[..]).collect();
         names.sort_unstable();
         names.dedup();
         for kind in names.iter().filter(|_| names.len() > 1) {
-            let of_half =
-                |first| replies.iter().filter(move |r| r.kind == **kind && r.is_first_half == first);
-            kinds.row([
-                (*name).to_owned(),
-                (*kind).to_owned(),
-                replies.iter().filter(|reply| reply.kind == **kind).count().to_string(),
-                share(of_half(true), |reply| reply.found && reply.is_right),
-                share(of_half(false), |reply| reply.found && reply.is_right),
-            ]);
+            for part in Part::ALL {
+                let of_part = || replies.iter().filter(move |r| r.kind == **kind && r.part == part);
+                if of_part().next().is_some() {
+                    kinds.row([
+                        (*name).to_owned(),
+                        (*kind).to_owned(),
+                        part.name().to_owned(),
+                        of_part().count().to_string(),
+                        share(of_part(), |reply| reply.found && reply.is_right),
+                    ]);
+                }
+            }
         }
     }
     println!();
@@ -93,16 +97,15 @@ pub(crate) fn print(measured: &[Measured]) {
 
 /// Right refusals where so many questions with an answer were refused, by the confidence alone.
 pub(crate) fn print_curve(measured: &[Measured]) {
-    let mut table = Table::new(&["set", "half", "refused wrongly", "refused rightly", "at a confidence of"]);
+    let mut table = Table::new(&["set", "part", "refused wrongly", "refused rightly", "at a confidence of"]);
     for (name, replies, _) in measured {
         if replies.iter().all(|reply| reply.is_answerable) {
             continue;
         }
-        for (half, first) in [("first", true), ("second", false)] {
+        for part in [Part::First, Part::Second] {
             let of = |answerable: bool| {
-                let of_half =
-                    replies.iter().filter(|r| r.is_first_half == first && r.is_answerable == answerable);
-                let mut found: Vec<f64> = of_half.map(|reply| reply.confidence).collect();
+                let of_part = replies.iter().filter(|r| r.part == part && r.is_answerable == answerable);
+                let mut found: Vec<f64> = of_part.map(|reply| reply.confidence).collect();
                 found.sort_by(f64::total_cmp);
                 found
             };
@@ -114,7 +117,7 @@ pub(crate) fn print_curve(measured: &[Measured]) {
                 let right = others.iter().filter(|confidence| *confidence < least).count();
                 table.row([
                     (*name).to_owned(),
-                    half.to_owned(),
+                    part.name().to_owned(),
                     format!("{:.0} %", wrong * 100.0),
                     format!("{:.1} %", 100.0 * right as f64 / others.len().max(1) as f64),
                     format!("{least:.3}"),
@@ -131,10 +134,13 @@ pub(crate) fn list(name: &str, replies: &[Reply]) {
     for reply in replies {
         let is_right = if reply.is_answerable { reply.found && reply.is_right } else { !reply.found };
         if !is_right {
-            let half = if reply.is_first_half { 1 } else { 2 };
             println!(
-                "{name}, half {half}, {}, {:.2}: {}\n    {}",
-                reply.kind, reply.confidence, reply.question, reply.text
+                "{name}, {}, {}, {:.2}: {}\n    {}",
+                reply.part.name(),
+                reply.kind,
+                reply.confidence,
+                reply.question,
+                reply.text
             );
         }
     }
