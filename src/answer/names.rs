@@ -4,7 +4,7 @@
 use super::extractive;
 use crate::search::SearchHit;
 use crate::search::keyword::Highlighter;
-use rag_core::answer::names::names;
+use rag_core::answer::names::{mentions, names};
 
 /// What is left of a sentence's support where the question names what nothing found mentions.
 pub(super) const UNKNOWN_NAME_FACTOR: f64 = 0.25;
@@ -17,9 +17,9 @@ pub(super) fn has_unknown_name(question: &str, hits: &[SearchHit], languages: &[
     names(question, is_english).into_iter().any(|name| {
         let mut highlighter = Highlighter::new(name);
         !hits.iter().zip(languages).any(|(hit, language)| {
-            let context = extractive::context_of(hit);
-            !highlighter.matches(&hit.chunk.content, language).is_empty()
-                || !highlighter.matches(&context, language).is_empty()
+            [&hit.chunk.content, &extractive::context_of(hit)]
+                .into_iter()
+                .any(|text| mentions(text, name) || !highlighter.matches(text, language).is_empty())
         })
     })
 }

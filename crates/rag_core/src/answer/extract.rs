@@ -4,6 +4,7 @@
 //! the support that it measured, [`compose`] writes the answer.
 
 use super::Passage;
+use super::beside::{Wanted, beside};
 use super::cite::without_own_markers;
 use super::neutralise::touches;
 use super::statement::{Statement, defined_term, is_row, statements, term_of};
@@ -50,22 +51,22 @@ pub struct SelectOptions {
     pub same_passage: f32,
     /// The same for one of another passage.
     pub other_passage: f32,
-    /// Whether a number is asked for.
-    pub wants_number: bool,
+    /// What is asked for that the best statement may leave to one behind it.
+    pub wanted: Wanted,
 }
 
 impl SelectOptions {
     /// For logits of a cross-encoder. Supports crowd below 1, so their share tells little: where 0.9999 is the answer, 0.97
     /// is a sentence about the same thing that does not answer. Four units of the logit are odds of 55.
     pub fn of_logits(question: &str, max_sentences: usize) -> Self {
-        let wants_number = wants_number(question);
-        Self { max_sentences, least: f32::NEG_INFINITY, same_passage: 4.0, other_passage: 2.5, wants_number }
+        let wanted = Wanted::by(question);
+        Self { max_sentences, least: f32::NEG_INFINITY, same_passage: 4.0, other_passage: 2.5, wanted }
     }
 
     /// For shares of words: others must have half of what the best has.
     pub fn of_shares(question: &str, max_sentences: usize, least: f32, best: f32) -> Self {
-        let (half, wants_number) = (best / 2.0, wants_number(question));
-        Self { max_sentences, least, same_passage: half, other_passage: half, wants_number }
+        let (half, wanted) = (best / 2.0, Wanted::by(question));
+        Self { max_sentences, least, same_passage: half, other_passage: half, wanted }
     }
 }
 
@@ -94,27 +95,6 @@ const DEFINITION: f32 = 2.0;
 const OF_TERM: f32 = 1.0;
 const OTHER_TERM: f32 = 1.0;
 const RANK_STEP: f32 = 0.5;
-
-/// First words that point at the sentence before.
-const BACKWARD_WORDS: &[&str] = &[
-    "he", "her", "his", "it", "its", "she", "such", "that", "their", "them", "these", "they", "this",
-    "those", "diese", "dieser", "dieses", "er", "es", "sie",
-];
-
-/// Words with which a question asks for a number or a time, each with what may follow it.
-const NUMBER_QUESTIONS: [(&str, &[&str]); 2] = [
-    (
-        "how",
-        &[
-            "big", "deep", "far", "fast", "heavy", "high", "large", "long", "many", "much", "often", "old",
-            "small", "tall", "wide",
-        ],
-    ),
-    ("when", &["did", "do", "does", "is", "was", "were", "will"]),
-];
-
-/// The same by themselves.
-const NUMBER_WORDS: &[&str] = &["wann", "wieviel", "wieviele", "year"];
 
 /// Most that the passage's rank adds, for the first passage; halved for the second, and so on.
 const RANK_PRIOR: f32 = 0.2;
@@ -256,9 +236,8 @@ impl Prior {
 ///
 /// `scores` say how well each statement answers the question; a missing or NaN one counts as none. A statement is left out if
 /// it is too far below the best one, which must have the least score, or if it says nearly the same
-/// ([`DUPLICATE_JACCARD`]) as one already picked. Where the best one begins with a word such as "it", the sentence before it
-/// comes along, and the one behind it if that begins so or has the number that is asked for and the best one has not, unless
-/// they are at `misleading` places of their passage. Quotes of the best one's passage stand first, in
+/// ([`DUPLICATE_JACCARD`]) as one already picked. What the best one needs beside it comes along, as [`super::beside`] says, unless
+/// it is at a `misleading` place of its passage. Quotes of the best one's passage stand first, in
 /// their order behind its own; ties keep the order of `evidence`.
 pub fn select(
     passages: &[Passage<'_>],
@@ -272,7 +251,8 @@ pub fn select(
     let terms = Terms::new();
     let mut parts: Vec<Part> = picked.iter().map(|index| Part::of(&evidence[*index], Some(*index))).collect();
     let mut needed = 1;
-    for part in neighbours(&passages[evidence[best].source], &evidence[best], &terms, options.wants_number) {
+    for other in beside(&passages[evidence[best].source], &evidence[best], &terms, options.wanted) {
+        let part = Part::beside(&evidence[best], other);
         if needed < options.max_sentences
             && !is_misleading(misleading, part.source, &part.bytes)
             && !parts.iter().any(|other| other.source == part.source && other.bytes == part.bytes)
@@ -335,61 +315,10 @@ impl Part {
     }
 
     /// One that stands beside a statement to be understood with it.
-    fn beside(statement: &Evidence, other: &Statement) -> Self {
-        let Statement { bytes, text, .. } = other.clone();
+    fn beside(statement: &Evidence, other: Statement) -> Self {
+        let Statement { bytes, text, .. } = other;
         Self { source: statement.source, bytes, text, evidence: None }
     }
-}
-
-/// What stands beside a statement in its paragraph and is wanted with it: the sentence before it, if it cannot be understood
-/// without that, and the one behind, if that goes on about it or gives the number that is asked for.
-fn neighbours(
-    passage: &Passage<'_>,
-    statement: &Evidence,
-    terms: &Terms,
-    wants_number: bool,
-) -> impl Iterator<Item = Part> {
-    let Range { start, end } = statement.bytes;
-    let all = statements(passage, terms);
-    let behind = all.iter().position(|other| other.bytes.start >= end).unwrap_or(all.len());
-    let before = all[..behind].iter().rfind(|other| other.bytes.end <= start);
-    let before = before.filter(|other| {
-        points_back(&statement.text) && is_within_paragraph(&passage.text[other.bytes.end..start])
-    });
-    let after = all.get(behind).filter(|other| {
-        let gives_number = wants_number && has_digit(&other.text) && !has_digit(&statement.text);
-        // The rows of a table are each about something else.
-        let are_prose = ![start, other.bytes.start].iter().any(|at| is_row(&passage.text[*at..]));
-        are_prose
-            && (points_back(&other.text) || gives_number)
-            && is_within_paragraph(&passage.text[end..other.bytes.start])
-    });
-    let found = [before, after].map(|other| other.map(|other| Part::beside(statement, other)));
-    found.into_iter().flatten()
-}
-
-fn has_digit(text: &str) -> bool {
-    text.contains(|c: char| c.is_ascii_digit())
-}
-
-/// Whether a question asks how much or when.
-fn wants_number(question: &str) -> bool {
-    let lower = question.to_lowercase();
-    let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
-    let asks = |pair: &[&str]| {
-        NUMBER_QUESTIONS.iter().any(|(first, second)| pair[0] == *first && second.contains(&pair[1]))
-    };
-    words.iter().any(|word| NUMBER_WORDS.contains(word)) || words.windows(2).any(asks)
-}
-
-fn points_back(sentence: &str) -> bool {
-    let first = sentence.split_whitespace().next().unwrap_or_default();
-    let first = first.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
-    BACKWARD_WORDS.contains(&&first[..])
-}
-
-fn is_within_paragraph(gap: &str) -> bool {
-    gap.chars().all(char::is_whitespace) && !gap.contains("\n\n")
 }
 
 /// The parts of each passage in their order, those that follow each other as one.

@@ -79,7 +79,7 @@ const OPTIONS: SelectOptions = SelectOptions {
     least: 0.0,
     same_passage: 4.0,
     other_passage: 2.5,
-    wants_number: false,
+    wanted: Wanted { number: false, default: false },
 };
 
 #[test]
@@ -136,7 +136,7 @@ fn what_goes_on_about_the_best_one_comes_with_it() {
 fn the_number_that_is_asked_for_comes_with_what_speaks_of_it() {
     let text =
         "The number of keys has a limit. Depending on the door, it is 3 to 5. Visitors ring a bell 2 times.";
-    let asked = SelectOptions { wants_number: true, ..OPTIONS };
+    let asked = SelectOptions { wanted: Wanted { number: true, default: false }, ..OPTIONS };
     let with = "The number of keys has a limit. Depending on the door, it is 3 to 5.";
     assert_eq!(quoted(&[text], &[3.0, -5.0, -5.0], &asked), [(0, with.to_owned())]);
     assert_eq!(quoted(&[text], &[3.0, -5.0, -5.0], &OPTIONS)[0].1, "The number of keys has a limit.");
@@ -154,7 +154,7 @@ fn the_number_that_is_asked_for_comes_with_what_speaks_of_it() {
         ("When was it built?", true),
         ("What happens when it closes?", false),
     ] {
-        assert_eq!(SelectOptions::of_logits(question, 3).wants_number, wants, "{question}");
+        assert_eq!(SelectOptions::of_logits(question, 3).wanted.number, wants, "{question}");
     }
 }
 

@@ -4,6 +4,7 @@
 //! them and what is made of what comes out.
 
 pub mod answerable;
+pub mod beside;
 pub mod block;
 pub mod cite;
 pub mod claim;

@@ -24,9 +24,28 @@ pub fn names(question: &str, capitals_are_names: bool) -> Vec<&str> {
     names
 }
 
+/// Whether a text has a name as it is written, whatever its letters' case: a name may be a word that searching leaves out, such as
+/// `WHERE`.
+pub fn mentions(text: &str, name: &str) -> bool {
+    let (text, name) = (text.to_lowercase(), name.to_lowercase());
+    let is_bounded = |at: usize| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + name.len()..].chars().next();
+        ![before, after].into_iter().flatten().any(char::is_alphanumeric)
+    };
+    !name.is_empty() && text.match_indices(&name).any(|(at, _)| is_bounded(at))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::names;
+    use super::{mentions, names};
+
+    #[test]
+    fn a_name_is_a_whole_word() {
+        assert!(mentions("The `WHERE` clause", "where") && mentions("having", "HAVING"));
+        assert!(!mentions("somewhere", "WHERE") && !mentions("whereas", "WHERE") && !mentions("", ""));
+        assert!(mentions("an elsewhere, else", "ELSE"));
+    }
 
     fn check(question: &str, expected: &[&str]) {
         assert_eq!(names(question, true), expected, "{question}");

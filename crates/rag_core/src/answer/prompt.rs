@@ -18,7 +18,7 @@ pub const ANSWER_SCHEMA: &str = r#"{"type":"object","properties":{"found":{"type
 /// Fewest tokens of a passage that are worth showing.
 const MIN_PASSAGE_TOKENS: usize = 20;
 
-/// How often a passage is cut until it fits: once, but where its end has fewer tokens a letter than its beginning.
+/// How often a passage is cut anew until it fits and fills its share: once, but where it has more tokens a letter at one end.
 const MAX_CUTS: usize = 4;
 
 /// Most characters of the question.
@@ -220,20 +220,31 @@ fn counted<'a>(texts: impl Iterator<Item = &'a str>, budget: Budget<'_>) -> Vec<
 
 /// As much of each passage that is shown as fits.
 fn fitted<'a>(texts: &'a [String], budget: Budget<'_>) -> Vec<&'a str> {
-    let mut fitted: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let mut needs = counted(fitted.iter().copied(), budget);
+    let mut tried: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let mut needs = counted(tried.iter().copied(), budget);
     let shares = shares(&needs, budget.tokens);
-    fitted.truncate(shares.len());
-    needs.truncate(shares.len());
-    for _ in 0..MAX_CUTS {
-        let over: Vec<usize> = (0..fitted.len()).filter(|index| needs[*index] > shares[*index]).collect();
-        for &index in &over {
-            // The estimate says where to cut, in proportion to what was counted.
-            let most = block::tokens(fitted[index]) * shares[index] / needs[index];
-            fitted[index] = block::beginning(fitted[index], most);
+    tried.truncate(shares.len());
+    let mut fitted: Vec<&str> = vec![""; tried.len()];
+    let mut open: Vec<usize> = (0..tried.len()).collect();
+    for cuts in 0..=MAX_CUTS {
+        open.retain(|index| {
+            let (text, need, share) = (tried[*index], needs[*index], shares[*index]);
+            if need <= share && text.len() >= fitted[*index].len() {
+                fitted[*index] = text;
+            }
+            let is_whole = text.len() == texts[*index].len();
+            !(need <= share && (is_whole || need * 10 >= share * 9))
+        });
+        if open.is_empty() || cuts == MAX_CUTS {
+            break;
         }
-        let needed = counted(over.iter().map(|index| fitted[*index]), budget);
-        over.iter().zip(needed).for_each(|(index, need)| needs[*index] = need);
+        for &index in &open {
+            // The estimate says where to cut, in proportion to what was counted.
+            let most = block::tokens(tried[index]) * shares[index] / needs[index].max(1);
+            tried[index] = block::beginning(&texts[index], most);
+        }
+        let needed = counted(open.iter().map(|index| tried[*index]), budget);
+        open.iter().zip(needed).for_each(|(index, need)| needs[*index] = need);
     }
     fitted
 }
