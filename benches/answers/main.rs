@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `clapnq` | 200 questions with an answer and 150 without one, of one pool of passages: is a gold sentence quoted? |
 //! | `xquad-en` | questions with a gold string, each also without the paragraph that has it |
-//! | `manual` | sixty questions about the whole PostgreSQL manual, written before anything was tuned |
+//! | `manual` | 220 questions about the whole PostgreSQL manual in four parts, of which sixty were written before anything was tuned |
 //!
 //! `fit` fits `answer_weights` of the default reranker to the first half of the questions, and prints them; `list` shows the
 //! answers that are not right; `hold` keeps the server until it is ended, and prints how to connect.

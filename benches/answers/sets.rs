@@ -13,7 +13,7 @@ use std::path::Path;
 pub(crate) const NAMES: [&str; 3] = ["clapnq", "xquad-en", "manual"];
 
 /// Part, kind, page, words that the answer must hold, question. The first and second half were written before anything was tuned,
-/// the others ([`Part::Later`]) afterwards.
+/// the others afterwards; those without a page have no answer.
 const MANUAL_QUESTIONS: &str = include_str!("manual-questions.tsv");
 
 /// Questions of XQuAD that are asked where nobody says how many.
@@ -29,18 +29,21 @@ pub(crate) enum Part {
     First,
     /// By which they are judged.
     Second,
-    /// Written when all was done, by somebody who had not seen an answer.
-    Later,
+    /// Written later, by somebody who had not seen an answer; what was wrong of them has been looked at.
+    Third,
+    /// The same, and nothing was changed because of them.
+    Fourth,
 }
 
 impl Part {
-    pub(crate) const ALL: [Self; 3] = [Self::First, Self::Second, Self::Later];
+    pub(crate) const ALL: [Self; 4] = [Self::First, Self::Second, Self::Third, Self::Fourth];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::First => "first half",
             Self::Second => "second half",
-            Self::Later => "later",
+            Self::Third => "third",
+            Self::Fourth => "fourth",
         }
     }
 
@@ -175,12 +178,13 @@ fn manual_questions() -> Vec<Question> {
                 part: match part {
                     "1" => Part::First,
                     "2" => Part::Second,
-                    "3" => Part::Later,
+                    "3" => Part::Third,
+                    "4" => Part::Fourth,
                     _ => panic!("manual-questions.tsv, row {row}: there is no part {part}"),
                 },
-                documents: [page.to_owned()].into(),
+                documents: [page].into_iter().filter(|page| !page.is_empty()).map(str::to_owned).collect(),
                 hidden: Vec::new(),
-                gold: Gold::Texts(vec![holds.to_owned()]),
+                gold: if page.is_empty() { Gold::Nothing } else { Gold::Texts(vec![holds.to_owned()]) },
             }
         })
         .collect()

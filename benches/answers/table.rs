@@ -102,7 +102,9 @@ pub(crate) fn print_curve(measured: &[Measured]) {
         if replies.iter().all(|reply| reply.is_answerable) {
             continue;
         }
-        for part in [Part::First, Part::Second] {
+        for part in
+            Part::ALL.into_iter().filter(|part| replies.iter().any(|r| r.part == *part && !r.is_answerable))
+        {
             let of = |answerable: bool| {
                 let of_part = replies.iter().filter(|r| r.part == part && r.is_answerable == answerable);
                 let mut found: Vec<f64> = of_part.map(|reply| reply.confidence).collect();

@@ -92,9 +92,6 @@ pub(super) fn beside(
 ) -> Vec<Statement> {
     let text = passage.text;
     let Range { start, end } = statement.bytes;
-    if is_row(&text[start..]) {
-        return Vec::new();
-    }
     let all = statements(passage, terms);
     let behind = all.iter().position(|other| other.bytes.start >= end).unwrap_or(all.len());
     let before = all[..behind].iter().rfind(|other| other.bytes.end <= start);
@@ -105,13 +102,14 @@ pub(super) fn beside(
     });
     let term = statement.about.as_deref().or_else(|| term_of(&statement.text));
     let after = all.get(behind).filter(|other| !is_row(&text[other.bytes.start..]));
-    let goes_on = after.filter(|other| {
-        let gap = &text[end..other.bytes.start];
-        match is_code(text, &statement.bytes) {
-            true => is_rest_of_code(gap) && points_back_within(&other.text, WORDS_BEHIND_CODE),
-            false => is_within_paragraph(gap) && points_back(&other.text),
-        }
-    });
+    let goes_on = match is_code(text, &statement.bytes) {
+        true => all[behind..].iter().find(|other| !is_code(text, &other.bytes)).filter(|other| {
+            is_rest_of_code(&text[end..other.bytes.start])
+                && points_back_within(&other.text, WORDS_BEHIND_CODE)
+        }),
+        false => after
+            .filter(|other| is_within_paragraph(&text[end..other.bytes.start]) && points_back(&other.text)),
+    };
     let is_given = |other: &&Statement| wanted.is_given(&statement.text, &other.text);
     let next = after.filter(|other| is_within_paragraph(&text[end..other.bytes.start])).filter(is_given);
     let of_term = |other: &&Statement| term.is_some() && defined_term(text, other.bytes.start) == term;

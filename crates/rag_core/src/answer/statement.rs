@@ -149,6 +149,10 @@ fn lead_ins(text: &str, kinds: &[(usize, LineKind)]) -> (Vec<Range<usize>>, Vec<
             continue;
         };
         let end = trimmed(text, sentence.start..end_of(after)).end;
+        let end = match kinds[first].1 {
+            LineKind::Fence => end_of_sentence(text, end),
+            _ => end,
+        };
         if text[sentence.start..end].chars().count() <= MAX_BLOCK_CHARS {
             if blocks.last().is_none_or(|block: &Range<usize>| block.end <= sentence.start) {
                 blocks.push(sentence.start..end);
@@ -158,6 +162,18 @@ fn lead_ins(text: &str, kinds: &[(usize, LineKind)]) -> (Vec<Range<usize>>, Vec<
         }
     }
     (blocks, lists)
+}
+
+/// Where the sentence ends that a block of code stands within, and goes on behind it in small letters: "If you see (code) then
+/// the server is not there."
+fn end_of_sentence(text: &str, block: usize) -> usize {
+    let rest = &text[block..text.floor_char_boundary(block + MAX_BLOCK_CHARS)];
+    let gap = rest.len() - rest.trim_start().len();
+    let goes_on = rest[gap..].starts_with(char::is_lowercase);
+    match sentences(&rest[gap..]).first() {
+        Some(sentence) if goes_on && sentence.start == 0 => block + gap + sentence.end,
+        _ => block,
+    }
 }
 
 /// The term that a list item defines, up to its colon, if it begins with one in code: `` `work_mem` (`integer`) ``.

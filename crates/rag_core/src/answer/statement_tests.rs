@@ -102,6 +102,15 @@ fn a_short_list_or_code_belongs_to_the_sentence_that_leads_to_it() {
 }
 
 #[test]
+fn a_sentence_goes_on_behind_the_code_within_it() {
+    let code =
+        "If you see a message such as:\n\n```\nlamp: wick not found\n```\n\nthen the lamp has no wick.";
+    check_statements(&format!("{code} Buy another one for it."), &[code, "Buy another one for it."]);
+    let ends = "You may see a message such as:\n\n```\nlamp: wick not found\n```";
+    check_statements(&format!("{ends}\n\nThe lamp has no wick then."), &[ends, "The lamp has no wick then."]);
+}
+
+#[test]
 fn items_of_a_long_list_know_their_lead_in() {
     let item = "- an item with words that fill a line of its own and go on\n";
     let text = format!("What nobody may carry:\n\n{}", item.repeat(12).replace("an item", "one item"));
