@@ -151,7 +151,7 @@ CREATE FUNCTION rag_answer(
     options jsonb DEFAULT '{}') RETURNS jsonb
     AS 'MODULE_PATHNAME', 'rag_answer_wrapper' LANGUAGE c VOLATILE PARALLEL RESTRICTED COST 1000000;
 COMMENT ON FUNCTION rag_answer(text, text, jsonb, jsonb, jsonb) IS
-    'Answers from the caller''s documents, as one JSON object with answer, found, citations and more. options: k, context_limit, mode, min_support (0 to 1), max_sentences (1 to 10, 3), sentence_limit (1 to 200, 24), generate (boolean), policy (strict, cited or free), temperature, top_p, max_tokens, context_budget, on_failure, those of rag_search but context. See docs/reference.md.';
+    'Answers from the caller''s documents, as one JSON object with answer, found, citations and more. options: k, context_limit, mode, min_support (0 to 1), max_sentences (1 to 10, 3), sentence_limit (1 to 200, 16), generate (boolean), policy (strict, cited or free), temperature, top_p, max_tokens, context_budget, on_failure, those of rag_search but context. See docs/reference.md.';
 INSERT INTO rag.allowed VALUES ('read', 'EXECUTE', 'rag_answer');
 
 CREATE FUNCTION rag.answer_parts(question text, collection text, filter jsonb, history jsonb, options jsonb)

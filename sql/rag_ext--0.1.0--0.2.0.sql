@@ -541,7 +541,7 @@ COMMENT ON FUNCTION rag_search(text, text, jsonb, integer, text, jsonb) IS
     'The k best chunks that the caller may see. options: fusion, keyword_weight, rrf_k, candidates, min_score, min_similarity, min_rerank_score, near_duplicates, source_boost, feedback_boost, context, context_window, context_tokens, rerank, rerank_model, rerank_limit, rerank_top_n, snippet_length, acronyms, spelling, rewrite, decompose, hyde, graph, hops, next_hop. See docs/reference.md.';
 
 COMMENT ON FUNCTION rag_answer(text, text, jsonb, jsonb, jsonb) IS
-    'Answers from the caller''s documents, as one JSON object with answer, found, citations and more. options: k, context_limit, mode, min_support (0 to 1), max_sentences (1 to 10, 3), sentence_limit (1 to 200, 24), generate (boolean), policy (strict, cited or free), temperature, top_p, max_tokens, context_budget, on_failure, those of rag_search but context. See docs/reference.md.';
+    'Answers from the caller''s documents, as one JSON object with answer, found, citations and more. options: k, context_limit, mode, min_support (0 to 1), max_sentences (1 to 10, 3), sentence_limit (1 to 200, 16), generate (boolean), policy (strict, cited or free), temperature, top_p, max_tokens, context_budget, on_failure, those of rag_search but context. See docs/reference.md.';
 
 COMMENT ON FUNCTION rag_chunk(text, jsonb) IS
     'The chunks that ingestion would make of a text, in order; nothing is stored. options: method, unit, size, overlap, min_size, context, breakpoint_percentile (these as in a collection''s chunking), model, title, media_type, language. See docs/reference.md.';

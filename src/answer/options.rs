@@ -78,7 +78,7 @@ impl AnswerOptions {
     /// Least support where nobody says otherwise.
     const MIN_SUPPORT: f64 = 0.5;
     const MAX_SENTENCES: usize = 3;
-    const SENTENCE_LIMIT: usize = 24;
+    const SENTENCE_LIMIT: usize = 16;
 
     /// Reads the options of an answer, those of searching among them.
     pub(crate) fn read(options: &serde_json::Value) -> Result<Self> {

@@ -139,6 +139,25 @@ fn questions_are_answered_with_the_right_citation_and_others_refused() {
 }
 
 #[test]
+fn a_manual_is_quoted_as_its_reader_needs_it() {
+    let database = Database::new("manual");
+    let mut ann = database.user("ann");
+    let manual = "# Winch\n\nThe difference between the levers WHERE and HAVING is this: WHERE selects cables before they are wound, and HAVING selects them afterwards.\n\n- `rest_time` (`integer`): Maximum time that the winch rests between two launches. A resting winch cools its brakes with air. Without a unit the value counts seconds. The default rest between launches is `90`. Only marshals change that.\n- `pull_force` (`integer`): Force with which the cable is pulled at the start of a launch.\n\nAt the start the winch may complain:\n\n```\nWINCH:  could not take up the cable: drum is locked\nHINT:  unlock it\n```\n\nMessages like this mean that somebody has forgotten the pin in the drum.\n";
+    ann.value(&format!("SELECT rag_ingest({}, uri => 'winch.md')", literal(manual)));
+    ann.settle();
+    for (question, words) in [
+        // Names that searching leaves out.
+        ("What is the difference between WHERE and HAVING?", "before they are wound"),
+        ("How long does the winch rest between two launches by default?", "`90`"),
+        ("What does \"could not take up the cable: drum is locked\" mean?", "forgotten the pin"),
+    ] {
+        let answer = answer(&mut ann, question);
+        assert_sound(&mut ann, &answer);
+        assert!(answer["answer"].as_str().unwrap().contains(words), "{question}: {answer:#}");
+    }
+}
+
+#[test]
 fn the_reason_tells_nothing_there_from_not_yet_and_not_enough() {
     let database = Database::new("reasons");
     let mut ann = database.user("ann");

@@ -56,7 +56,7 @@ const CRATES: [(&str, &[&str]); 7] = [
 const ENGINE_UNSAFE: [&str; 7] = ["process", "sandbox", "rlimit", "landlock", "seccomp", "session", "device"];
 
 /// The same of the program that runs chat models.
-const LLM_UNSAFE: [&str; 3] = ["llama", "process", "sampler"];
+const LLM_UNSAFE: [&str; 4] = ["llama", "process", "sampler", "vocabulary"];
 
 fn read(path: &Path) -> String {
     std::fs::read_to_string(repository().join(path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
