@@ -237,8 +237,8 @@ impl Prior {
 /// `scores` say how well each statement answers the question; a missing or NaN one counts as none. A statement is left out if
 /// it is too far below the best one, which must have the least score, or if it says nearly the same
 /// ([`DUPLICATE_JACCARD`]) as one already picked. What the best one needs beside it comes along, as [`super::beside`] says, unless
-/// it is at a `misleading` place of its passage. Quotes of the best one's passage stand first, in
-/// their order behind its own; ties keep the order of `evidence`.
+/// it is at a `misleading` place of its passage. Quotes of the best one's passage stand first, in their order behind its own, but
+/// for the definition of its term, which stands before it; ties keep the order of `evidence`.
 pub fn select(
     passages: &[Passage<'_>],
     misleading: &[Vec<Range<usize>>],
@@ -267,9 +267,15 @@ pub fn select(
     let rank =
         |quote: &Quoted| quote.evidence.iter().filter_map(|at| picked.iter().position(|p| p == at)).min();
     let order_of_passage: Vec<usize> = picked.iter().map(|index| evidence[*index].source).collect();
+    let best = &evidence[best];
+    // A definition is read before what is said of its term.
+    let leads = |quote: &Quoted| {
+        let is_before = quote.source == best.source && quote.bytes.start < best.bytes.start;
+        is_before && best.about.is_some() && term_of(&quote.text) == best.about.as_deref()
+    };
     quotes.sort_by_key(|quote| {
         let passage = order_of_passage.iter().position(|source| *source == quote.source);
-        (rank(quote) != Some(0), passage, quote.bytes.start)
+        (!leads(quote) && rank(quote) != Some(0), passage, quote.bytes.start)
     });
     quotes
 }

@@ -133,6 +133,17 @@ fn what_goes_on_about_the_best_one_comes_with_it() {
 }
 
 #[test]
+fn a_definition_is_read_before_what_is_said_of_its_term() {
+    let text = "- `pump_rest` (`integer`): How long the pump rests. Nobody in the village hears the pump. Keepers may raise that up to an hour.";
+    let found: Vec<String> =
+        quoted(&[text], &[-5.0, -5.0, 3.0], &OPTIONS).into_iter().map(|(_, text)| text).collect();
+    assert_eq!(
+        found,
+        ["`pump_rest` (`integer`): How long the pump rests.", "Keepers may raise that up to an hour."]
+    );
+}
+
+#[test]
 fn the_number_that_is_asked_for_comes_with_what_speaks_of_it() {
     let text =
         "The number of keys has a limit. Depending on the door, it is 3 to 5. Visitors ring a bell 2 times.";
