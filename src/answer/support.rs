@@ -114,18 +114,26 @@ pub(super) fn quotes(question: &str, sentence: &str, cited: &[Cited<'_>]) -> Res
     let is_part = |index: usize| found.facts == Facts::Summed && found.held_by.contains(&index);
     let mut order: Vec<usize> = (0..statements.len()).collect();
     order.sort_by(|a, b| support[*b].total_cmp(&support[*a]));
-    let mut quotes: Vec<Quote> = Vec::new();
-    for index in order {
-        let source = cited[statements[index].source].source;
-        if is_part(index) || !quotes.iter().any(|quote| quote.source == source) {
-            quotes.push(Quote {
-                source,
-                statement: statements[index].clone(),
-                support: Some(support[index]),
-            });
+    let mut shown: Vec<usize> = Vec::new();
+    for &index in &order {
+        let source = |index: usize| cited[statements[index].source].source;
+        if is_part(index) || !shown.iter().any(|other| source(*other) == source(index)) {
+            shown.push(index);
         }
     }
-    Ok(quotes)
+    // What the best one lacks of the sentence's numbers bears it out together with that one.
+    if let Some(&best) = shown.first() {
+        let unseen: Vec<usize> = found.unseen(&[best], &order).collect();
+        let least = support[best];
+        raise(&mut support, &unseen, least);
+        shown.extend(unseen.into_iter().filter(|index| !shown.contains(index)).collect::<Vec<_>>());
+    }
+    let quote = |index: usize| Quote {
+        source: cited[statements[index].source].source,
+        statement: statements[index].clone(),
+        support: Some(support[index]),
+    };
+    Ok(shown.into_iter().map(quote).collect())
 }
 
 /// The nearest statement of each cited place, where nothing can be measured.

@@ -49,6 +49,22 @@ pub struct Found {
     pub facts: Facts,
     /// Indices of the statements that hold them; none for `Invented`, `Verdict` and `Words`.
     pub held_by: Vec<usize>,
+    /// For each of its numbers and codes, the indices of the statements that have it; none where only headings have.
+    pub places: Vec<Vec<usize>>,
+}
+
+impl Found {
+    fn of(facts: Facts, held_by: Vec<usize>) -> Self {
+        Self { facts, held_by, places: Vec::new() }
+    }
+
+    /// Of several statements, those that have to be shown beside the ones that are, for each number and code to be seen: of the
+    /// statements that have it, the first in this order.
+    pub fn unseen<'a>(&'a self, shown: &'a [usize], order: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
+        let is_seen = |place: &&Vec<usize>| place.iter().any(|index| shown.contains(index));
+        let first = |place: &Vec<usize>| order.iter().copied().find(|index| place.contains(index));
+        self.places.iter().filter(move |place| !is_seen(place)).filter_map(first)
+    }
 }
 
 /// Statements of the passages that may bear a sentence out: of each, the one that shares most words with it, and those
@@ -84,9 +100,10 @@ pub fn facts(question: &str, sentence: &str, statements: &[&str], texts: &[&str]
         .enumerate()
         .flat_map(|(index, text)| numbers(text).into_iter().map(move |number| (index, number)))
         .collect();
-    let mut found =
-        Found { facts: if is_verdict { Facts::Verdict } else { Facts::Words }, held_by: Vec::new() };
+    let mut found = Found::of(if is_verdict { Facts::Verdict } else { Facts::Words }, Vec::new());
     for number in &numbers(&sentence) {
+        let has_it = stated.iter().filter(|(_, other)| other.is(number)).map(|(index, _)| *index);
+        found.places.push(has_it.collect());
         let is_asked = asked.iter().any(|other| other.is(number));
         if known.iter().any(|other| other.is(number)) {
             let holders = stated.iter().filter(|(_, other)| other.is(number) && other.measures(number));
@@ -96,13 +113,13 @@ pub fn facts(question: &str, sentence: &str, statements: &[&str], texts: &[&str]
                 found.held_by.extend(holders);
             }
         } else if let Some(addends) = addends(number, &stated) {
-            found = Found { facts: Facts::Summed, held_by: addends };
+            (found.facts, found.held_by) = (Facts::Summed, addends);
         } else if !(is_verdict && is_asked) {
-            return Found { facts: Facts::Invented, held_by: Vec::new() };
+            return Found::of(Facts::Invented, Vec::new());
         }
     }
     if has_unknown_word(question, &sentence, texts) {
-        return Found { facts: Facts::Invented, held_by: Vec::new() };
+        return Found::of(Facts::Invented, Vec::new());
     }
     if found.facts == Facts::Words {
         found.held_by = holders_of_names(question, &sentence, statements);
@@ -317,7 +334,18 @@ mod tests {
     fn a_sum_names_the_statements_that_hold_its_parts() {
         let texts = &["The fee is 60 euros.", "It rains for 15 days.", "A locker costs 15 euros."];
         let found = facts("How much?", "Together 75 euros.", texts, texts);
-        assert_eq!(found, Found { facts: Facts::Summed, held_by: vec![0, 2] });
+        assert_eq!((found.facts, found.held_by), (Facts::Summed, vec![0, 2]));
+    }
+
+    #[test]
+    fn numbers_that_no_shown_statement_has_are_to_be_seen_as_well() {
+        let texts =
+            &["The bridge was built in 1831.", "It was sold in 1967.", "In 1967 it rained.", "Nobody came."];
+        let found = facts("What of the bridge?", "Built in 1831, it was sold in 1967.", texts, texts);
+        let unseen = |shown: &[usize]| found.unseen(shown, &[3, 0, 2, 1]).collect::<Vec<_>>();
+        assert_eq!(unseen(&[0]), [2]);
+        assert_eq!(unseen(&[0, 1]), [0; 0]);
+        assert_eq!(unseen(&[3]), [0, 2]);
     }
 
     #[test]
