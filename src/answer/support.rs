@@ -68,12 +68,12 @@ pub(super) fn quotes(question: &str, sentence: &str, cited: &[Cited<'_>]) -> Res
         contexts.iter().zip(&texts).map(|(context, text)| join(context, text)).collect();
 
     let mut support = vec![0.0_f64; statements.len()];
+    let by_words = |context: &str, text: &str, logit: f64| {
+        let shared = f64::from(extract::lexical_support(&sentence, context, text));
+        let beyond = share_beyond(question, &sentence, &join(context, text)).unwrap_or(1.0);
+        sigmoid(logit) * (shared / FULL_SHARE).min(1.0) * (beyond / FULL_SHARE_BEYOND).min(1.0)
+    };
     if found.facts != Facts::Invented && !statements.is_empty() {
-        let by_words = |context: &str, text: &str, logit: f64| {
-            let shared = f64::from(extract::lexical_support(&sentence, context, text));
-            let beyond = share_beyond(question, &sentence, &join(context, text)).unwrap_or(1.0);
-            sigmoid(logit) * (shared / FULL_SHARE).min(1.0) * (beyond / FULL_SHARE_BEYOND).min(1.0)
-        };
         let scores = logits(None, &sentence, joined.clone())?;
         for (index, logit) in scores.iter().enumerate() {
             support[index] = by_words(contexts[index], texts[index], *logit);
@@ -87,7 +87,7 @@ pub(super) fn quotes(question: &str, sentence: &str, cited: &[Cited<'_>]) -> Res
             .filter(|index| extract::lexical_support(&sentence, "", texts[*index]) > 0.0)
             .collect();
         if nearest.len() > 1 {
-            let together = nearest.iter().map(|index| texts[*index]).collect::<Vec<_>>().join(" ");
+            let together = together(&texts, &nearest);
             let logit = logits(None, &sentence, vec![together.clone()])?[0];
             raise(&mut support, &nearest, by_words("", &together, logit));
         }
@@ -98,8 +98,7 @@ pub(super) fn quotes(question: &str, sentence: &str, cited: &[Cited<'_>]) -> Res
                 }
             }
             Facts::Summed => {
-                let together = found.held_by.iter().map(|index| texts[*index]).collect::<Vec<_>>().join(" ");
-                let logit = logits(None, question, vec![together])?[0];
+                let logit = logits(None, question, vec![together(&texts, &found.held_by)])?[0];
                 raise(&mut support, &found.held_by, FACTS_WEIGHT * sigmoid(logit));
             }
             Facts::Stated => {
@@ -111,29 +110,38 @@ pub(super) fn quotes(question: &str, sentence: &str, cited: &[Cited<'_>]) -> Res
             Facts::Words | Facts::Invented => {}
         }
     }
-    let is_part = |index: usize| found.facts == Facts::Summed && found.held_by.contains(&index);
     let mut order: Vec<usize> = (0..statements.len()).collect();
     order.sort_by(|a, b| support[*b].total_cmp(&support[*a]));
-    let mut shown: Vec<usize> = Vec::new();
-    for &index in &order {
-        let source = |index: usize| cited[statements[index].source].source;
-        if is_part(index) || !shown.iter().any(|other| source(*other) == source(index)) {
-            shown.push(index);
+    let mut needed = if found.facts == Facts::Summed { found.held_by.clone() } else { Vec::new() };
+    if let Some(&best) = order.first().filter(|best| support[**best] > 0.0) {
+        let beside = found.beside(best, &order);
+        if !beside.is_empty() {
+            let mut parts = beside.clone();
+            parts.push(best);
+            parts.sort_unstable();
+            let together = together(&texts, &parts);
+            let logit = logits(None, &sentence, vec![together.clone()])?[0];
+            raise(&mut support, &beside, by_words("", &together, logit));
+            needed.extend(beside);
         }
     }
-    // What the best one lacks of the sentence's numbers bears it out together with that one.
-    if let Some(&best) = shown.first() {
-        let unseen: Vec<usize> = found.unseen(&[best], &order).collect();
-        let least = support[best];
-        raise(&mut support, &unseen, least);
-        shown.extend(unseen.into_iter().filter(|index| !shown.contains(index)).collect::<Vec<_>>());
+    let mut quotes: Vec<Quote> = Vec::new();
+    for index in order {
+        let source = cited[statements[index].source].source;
+        if needed.contains(&index) || !quotes.iter().any(|quote| quote.source == source) {
+            quotes.push(Quote {
+                source,
+                statement: statements[index].clone(),
+                support: Some(support[index]),
+            });
+        }
     }
-    let quote = |index: usize| Quote {
-        source: cited[statements[index].source].source,
-        statement: statements[index].clone(),
-        support: Some(support[index]),
-    };
-    Ok(shown.into_iter().map(quote).collect())
+    Ok(quotes)
+}
+
+/// Statements as one text.
+fn together(texts: &[&str], statements: &[usize]) -> String {
+    statements.iter().map(|index| texts[*index]).collect::<Vec<_>>().join(" ")
 }
 
 /// The nearest statement of each cited place, where nothing can be measured.

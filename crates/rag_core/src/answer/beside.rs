@@ -79,9 +79,9 @@ impl Wanted {
 
 /// What is wanted with a statement, most needed first:
 ///
-/// - where it points at the sentence before it in its paragraph, that sentence; where it says more of a term, the term's definition;
-/// - the sentence behind it, if that points back; behind code, if one of its first words does, for there stands what the code means;
-/// - what was asked for and it lacks: from the next sentence, or from any of the same definition.
+/// - where it says more of a term, the term's definition, else the sentence before it in its paragraph, if it points at that;
+/// - what was asked for and it lacks: from the next sentence, or from any of the same definition;
+/// - the sentence behind it, if that points back; behind code, if one of its first words does, for there stands what the code means.
 ///
 /// The rows of a table are each about something else.
 pub(super) fn beside(
@@ -104,7 +104,7 @@ pub(super) fn beside(
     let after = all.get(behind).filter(|other| !is_row(&text[other.bytes.start..]));
     let goes_on = match is_code(text, &statement.bytes) {
         true => all[behind..].iter().find(|other| !is_code(text, &other.bytes)).filter(|other| {
-            is_rest_of_code(&text[end..other.bytes.start])
+            is_rest_of_code(text, end..other.bytes.start)
                 && points_back_within(&other.text, WORDS_BEHIND_CODE)
         }),
         false => after
@@ -154,10 +154,12 @@ fn is_code(text: &str, bytes: &Range<usize>) -> bool {
     last.is_some_and(|line| matches!(line.kind, LineKind::Code | LineKind::Fence))
 }
 
-/// Whether nothing but the rest of a block of code stands there.
-fn is_rest_of_code(gap: &str) -> bool {
-    let after = gap.rsplit("```").next().unwrap_or(gap);
-    gap.matches("```").count() <= 1 && after.chars().all(char::is_whitespace)
+/// Whether nothing but the rest of a block of code stands there, and not another one.
+fn is_rest_of_code(text: &str, gap: Range<usize>) -> bool {
+    let kinds: Vec<LineKind> =
+        lines(text).filter(|line| gap.contains(&line.bytes.start)).map(|line| line.kind).collect();
+    kinds.iter().all(|kind| matches!(kind, LineKind::Code | LineKind::Fence | LineKind::Blank))
+        && kinds.iter().filter(|kind| **kind == LineKind::Fence).count() <= 1
 }
 
 #[cfg(test)]

@@ -49,7 +49,8 @@ pub struct Found {
     pub facts: Facts,
     /// Indices of the statements that hold them; none for `Invented`, `Verdict` and `Words`.
     pub held_by: Vec<usize>,
-    /// For each of its numbers and codes, the indices of the statements that have it; none where only headings have.
+    /// For each of its numbers and codes that the question has not, the indices of the statements that have it; none where
+    /// only headings have.
     pub places: Vec<Vec<usize>>,
 }
 
@@ -58,12 +59,15 @@ impl Found {
         Self { facts, held_by, places: Vec::new() }
     }
 
-    /// Of several statements, those that have to be shown beside the ones that are, for each number and code to be seen: of the
-    /// statements that have it, the first in this order.
-    pub fn unseen<'a>(&'a self, shown: &'a [usize], order: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
-        let is_seen = |place: &&Vec<usize>| place.iter().any(|index| shown.contains(index));
-        let first = |place: &Vec<usize>| order.iter().copied().find(|index| place.contains(index));
-        self.places.iter().filter(move |place| !is_seen(place)).filter_map(first)
+    /// The statements that have the numbers and codes that this one lacks: for each the first in this order.
+    pub fn beside(&self, statement: usize, order: &[usize]) -> Vec<usize> {
+        let mut found: Vec<usize> = Vec::new();
+        for place in &self.places {
+            if !place.contains(&statement) && !place.iter().any(|index| found.contains(index)) {
+                found.extend(order.iter().find(|index| place.contains(index)));
+            }
+        }
+        found
     }
 }
 
@@ -102,9 +106,11 @@ pub fn facts(question: &str, sentence: &str, statements: &[&str], texts: &[&str]
         .collect();
     let mut found = Found::of(if is_verdict { Facts::Verdict } else { Facts::Words }, Vec::new());
     for number in &numbers(&sentence) {
-        let has_it = stated.iter().filter(|(_, other)| other.is(number)).map(|(index, _)| *index);
-        found.places.push(has_it.collect());
         let is_asked = asked.iter().any(|other| other.is(number));
+        if !is_asked {
+            let has_it = stated.iter().filter(|(_, other)| other.is(number)).map(|(index, _)| *index);
+            found.places.push(has_it.collect());
+        }
         if known.iter().any(|other| other.is(number)) {
             let holders = stated.iter().filter(|(_, other)| other.is(number) && other.measures(number));
             let holders: Vec<usize> = holders.map(|(index, _)| *index).collect();
@@ -338,14 +344,14 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_no_shown_statement_has_are_to_be_seen_as_well() {
+    fn numbers_that_a_statement_lacks_stand_in_others() {
         let texts =
             &["The bridge was built in 1831.", "It was sold in 1967.", "In 1967 it rained.", "Nobody came."];
         let found = facts("What of the bridge?", "Built in 1831, it was sold in 1967.", texts, texts);
-        let unseen = |shown: &[usize]| found.unseen(shown, &[3, 0, 2, 1]).collect::<Vec<_>>();
-        assert_eq!(unseen(&[0]), [2]);
-        assert_eq!(unseen(&[0, 1]), [0; 0]);
-        assert_eq!(unseen(&[3]), [0, 2]);
+        assert_eq!(found.beside(0, &[3, 0, 2, 1]), [2]);
+        assert_eq!(found.beside(3, &[3, 0, 2, 1]), [0, 2]);
+        let asked = facts("Was it sold in 1967?", "It was sold in 1967.", texts, texts);
+        assert_eq!(asked.beside(0, &[0, 1, 2, 3]), [0; 0]);
     }
 
     #[test]

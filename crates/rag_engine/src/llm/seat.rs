@@ -21,11 +21,11 @@ const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// A child that has not stopped this long after it was asked to is killed.
 const STOPPING: Duration = Duration::from_secs(10);
 
-/// One that has not counted tokens by then is not waited for. It takes some milliseconds.
-const COUNTING: Duration = Duration::from_secs(2);
-
 /// One that has not loaded its file by then, too.
 const LOADING: Duration = Duration::from_secs(600);
+
+/// How long it is waited for a count of tokens, which takes some milliseconds.
+const COUNTING: Duration = Duration::from_secs(2);
 
 /// A model's place.
 #[derive(Default)]
