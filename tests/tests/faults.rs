@@ -92,10 +92,10 @@ fn write(
             Err(failure) if ["closed", "57P01", "57P02", "57P03"].contains(&failure.code.as_str()) => {
                 session = None;
             }
-            // The engine was gone, or its queue full: nothing was done.
+            // The engine or the parser was gone, or a queue full: nothing was done.
             Err(failure) => {
                 assert!(
-                    ["58000", "53000", "57014", "40P01", "XX000"].contains(&failure.code.as_str()),
+                    ["58000", "38000", "53000", "57014", "40P01", "XX000"].contains(&failure.code.as_str()),
                     "{failure}"
                 );
                 ledger.lock().unwrap().refused(&uri);
