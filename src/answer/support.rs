@@ -110,19 +110,18 @@ pub(super) fn quotes(question: &str, sentence: &str, cited: &[Cited<'_>]) -> Res
             Facts::Words | Facts::Invented => {}
         }
     }
-    let mut order: Vec<usize> = (0..statements.len()).collect();
-    order.sort_by(|a, b| support[*b].total_cmp(&support[*a]));
+    let mut order = best_first(&support);
     let mut needed = if found.facts == Facts::Summed { found.held_by.clone() } else { Vec::new() };
     if let Some(&best) = order.first().filter(|best| support[**best] > 0.0) {
-        let beside = found.beside(best, &order);
-        if !beside.is_empty() {
-            let mut parts = beside.clone();
+        let mut parts = found.beside(best, &order);
+        if !parts.is_empty() {
             parts.push(best);
             parts.sort_unstable();
             let together = together(&texts, &parts);
             let logit = logits(None, &sentence, vec![together.clone()])?[0];
-            raise(&mut support, &beside, by_words("", &together, logit));
-            needed.extend(beside);
+            raise(&mut support, &parts, by_words("", &together, logit));
+            needed.extend(parts);
+            order = best_first(&support);
         }
     }
     let mut quotes: Vec<Quote> = Vec::new();
@@ -137,6 +136,13 @@ pub(super) fn quotes(question: &str, sentence: &str, cited: &[Cited<'_>]) -> Res
         }
     }
     Ok(quotes)
+}
+
+/// Statements by their support, equal ones in their order.
+fn best_first(support: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..support.len()).collect();
+    order.sort_by(|a, b| support[*b].total_cmp(&support[*a]));
+    order
 }
 
 /// Statements as one text.

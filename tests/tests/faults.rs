@@ -92,10 +92,12 @@ fn write(
             Err(failure) if ["closed", "57P01", "57P02", "57P03"].contains(&failure.code.as_str()) => {
                 session = None;
             }
-            // The engine or the parser was gone, or a queue full: nothing was done.
+            // The engine was gone, its parser killed, or a queue full: nothing was done.
             Err(failure) => {
+                let is_parser = failure.code == "38000" && failure.message.contains("the parser was killed");
                 assert!(
-                    ["58000", "38000", "53000", "57014", "40P01", "XX000"].contains(&failure.code.as_str()),
+                    is_parser
+                        || ["58000", "53000", "57014", "40P01", "XX000"].contains(&failure.code.as_str()),
                     "{failure}"
                 );
                 ledger.lock().unwrap().refused(&uri);

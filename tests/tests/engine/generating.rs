@@ -80,6 +80,22 @@ fn right_answers_need_not_be_verbatim_and_inventions_are_left_out() {
     ));
     assert_eq!(ask(&mut ann, TALL, "{}")["answer"], "It is 35 metres tall. [1]");
 
+    // A number that stands elsewhere in the place than the rest is cited as well.
+    ann.ingest(
+        "The mill of Ahrenshoop has 4 floors. Nobody lives there. The mill of Ahrenshoop burned in 1897.",
+        "mill",
+    );
+    stub.reply(ChatReply::Message("The mill of Ahrenshoop has 4 floors and burned in 1897. [1]".into()));
+    let both = ask(&mut ann, "What of the mill of Ahrenshoop?", "{}");
+    assert_quotes(&mut ann, &both);
+    let quotes: Vec<&str> =
+        both["citations"].as_array().unwrap().iter().map(|c| c["quote"].as_str().unwrap()).collect();
+    assert_eq!(both["method"], "chat", "{both:#}");
+    assert_eq!(quotes.len(), 2, "{both:#}");
+    for number in ["4 floors", "1897"] {
+        assert_eq!(quotes.iter().filter(|quote| quote.contains(number)).count(), 1, "{both:#}");
+    }
+
     // A sum cites its parts.
     stub.reply(ChatReply::Message("Together they cost 75 euros. [1][2]".into()));
     let sum = ask(&mut ann, together, "{}");
