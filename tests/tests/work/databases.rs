@@ -24,9 +24,12 @@ fn complaints(cluster: &Cluster) -> Vec<String> {
     of_workers.filter(|line| !line.contains(ENDED)).map(str::to_owned).collect()
 }
 
-/// Gives the workers more to do than they can finish.
-fn keep_busy(session: &mut rag_tests::Session) {
-    for n in 0..4 {
+/// More documents than one worker claims at a time, so that there is some for a second.
+const FOR_SEVERAL: usize = 12;
+
+/// Gives the workers so many documents, each of which takes them long.
+fn keep_busy(session: &mut rag_tests::Session, documents: usize) {
+    for n in 0..documents {
         session.run(&format!(
             "INSERT INTO rag.document (content) VALUES ({})",
             long_text(400, &format!("surveyor{n}"))
@@ -43,7 +46,7 @@ fn new_databases_are_found_and_several_workers_share_each() {
     let databases = [cluster.database("one"), cluster.database("two")];
     let mut sessions: Vec<_> = databases.iter().map(Database::admin).collect();
     for session in &mut sessions {
-        keep_busy(session);
+        keep_busy(session, FOR_SEVERAL);
     }
     let mut admin = cluster.connect("postgres", "postgres");
     // As many as one owner may have, and the spare one.
@@ -63,10 +66,10 @@ fn new_databases_are_found_and_several_workers_share_each() {
         assert!(activity.starts_with("rag_ext: ") && !activity.contains("surveyor"), "{activity}");
     }
     for session in &mut sessions {
-        assert_eq!(session.count("SELECT rag_cancel()"), 4);
+        assert_eq!(session.count("SELECT rag_cancel()"), FOR_SEVERAL as i64);
         put(session, "default", 3);
         session.settle();
-        assert_eq!(states(session, "default"), ["done 3", "failed 57014 4"]);
+        assert_eq!(states(session, "default"), ["done 3", &format!("failed 57014 {FOR_SEVERAL}")]);
     }
     wait_until("idle databases are left alone", LIMIT, || {
         admin.count("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'rag_ext ingest'") == 0
@@ -102,7 +105,7 @@ fn a_database_can_be_dropped_renamed_and_copied_while_workers_are_busy_in_it() {
         assert_within(Duration::from_secs(4), statement, || {
             let database = cluster.database("busy");
             let mut session = database.admin();
-            keep_busy(&mut session);
+            keep_busy(&mut session, 4);
             drop(session);
             let before = ended(&cluster);
             let took = time(&mut admin, &statement.replace('$', database.name()));
@@ -131,7 +134,7 @@ fn the_extension_can_be_dropped_and_created_again_while_workers_are_busy() {
     let database = cluster.database("busy");
     let mut session = database.admin();
     for _ in 0..3 {
-        keep_busy(&mut session);
+        keep_busy(&mut session, 4);
         assert_within(Duration::from_secs(6), "DROP EXTENSION", || {
             let before = ended(&cluster);
             let took = time(&mut session, "BEGIN; DROP EXTENSION rag_ext CASCADE");
@@ -241,7 +244,7 @@ fn workers_leave_where_there_are_to_be_none() {
     let cluster = Cluster::builder("no_workers").start();
     let database = cluster.database("no_workers");
     let mut session = database.admin();
-    keep_busy(&mut session);
+    keep_busy(&mut session, 4);
     cluster.configure("rag_ext.ingest_workers = 0\n");
     cluster.reload();
     session.run("SELECT rag_cancel()");
