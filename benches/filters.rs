@@ -31,9 +31,6 @@ const FILTERS: [(&str, Option<&str>, &str); 3] = [
     ("1 %", Some(r#"{"part": 71}"#), "(d.metadata->>'part')::int = 71"),
 ];
 
-/// A limit of exact search that all chunks are above, so that the HNSW index is asked.
-const LOW_LIMIT: usize = 1_000;
-
 fn main() -> ExitCode {
     let cluster = Cluster::builder("filters").setting("rag_ext.cache_lifetime", "0").start();
     let library = Library::new(&cluster, "filters");
@@ -42,13 +39,14 @@ fn main() -> ExitCode {
     println!("{CHUNKS} chunks ingested in {:.0} s", began.elapsed().as_secs_f64());
 
     let mut bench = Bench::new(&library);
+    bench.searching.run(&format!("SET rag_ext.exact_search_limit = {CHUNKS}"));
     for (name, filter, condition) in FILTERS {
         bench.measure_filter(name, filter, condition);
     }
-    build_index(&library);
-    bench.searching.run(&format!("SET rag_ext.exact_search_limit = {LOW_LIMIT}"));
-    let (_, filter, condition) = FILTERS[0];
-    bench.measure("none, by the HNSW index", filter, condition, "vector", false);
+    bench.searching.run("RESET rag_ext.exact_search_limit");
+    for (name, filter, condition) in FILTERS {
+        bench.measure(&format!("{name}, by codes"), filter, condition, "vector", false);
+    }
     bench.table.print();
     for fault in &bench.faults {
         println!("MISS {fault}");
@@ -100,24 +98,6 @@ fn direction(random: &mut Random) -> Vec<f32> {
     values.iter().map(|value| (value / length) as f32).collect()
 }
 
-/// Has the index built that a server with a low limit would have.
-fn build_index(library: &Library<'_>) {
-    let mut admin = library.admin();
-    let database = library.database().name();
-    admin.run(&format!("ALTER DATABASE {database} SET rag_ext.exact_search_limit = {LOW_LIMIT}"));
-    // Workers look for what is to be built when there is something to do.
-    library.ingest_by(1, |transaction| {
-        transaction.execute("INSERT INTO rag.document (uri, content) VALUES ('last', 'wakes')", &[]).unwrap();
-    });
-    wait_until("the index is built", Duration::from_secs(300), || {
-        admin.holds(
-            "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
-                            WHERE c.relname LIKE 'embedding\\_%\\_hnsw' AND i.indisvalid)",
-        )
-    });
-    admin.run("DELETE FROM rag.document WHERE uri = 'last'");
-}
-
 struct Bench {
     searching: Session,
     plain: Session,
@@ -146,7 +126,7 @@ impl Bench {
         }
     }
 
-    /// Adds the rows of one mode. Where the search is exact, each neighbour has to be found.
+    /// Adds the rows of one mode. Where all vectors are compared, each neighbour has to be found.
     fn measure(&mut self, name: &str, filter: Option<&str>, condition: &str, mode: &str, is_exact: bool) {
         eprintln!("filter {name}, {mode}");
         for k in ROWS {

@@ -86,6 +86,24 @@ COMMENT ON COLUMN rag.segment.entries IS 'Chunks in the segment, deleted ones in
 COMMENT ON COLUMN rag.segment.bytes IS 'Bytes of all parts.';
 COMMENT ON COLUMN rag.segment.sha256 IS 'SHA-256 of all parts.';
 
+CREATE TABLE rag.segment_codes (
+    domain_id uuid NOT NULL REFERENCES rag.domain ON DELETE CASCADE,
+    segment_id uuid NOT NULL,
+    part integer NOT NULL,
+    vector_space_id uuid NOT NULL,
+    bytes bigint NOT NULL,
+    sha256 bytea NOT NULL,
+    data bytea NOT NULL,
+    PRIMARY KEY (domain_id, segment_id, part)
+);
+ALTER TABLE rag.segment_codes ALTER data SET STORAGE EXTERNAL, ALTER data SET STATISTICS 0, ALTER sha256 SET STATISTICS 0;
+ALTER TABLE rag.segment_codes SET (toast.autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_threshold = 1000);
+-- No policy: workers, superusers, and functions that have made sure. What is near to what tells of texts.
+ALTER TABLE rag.segment_codes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+COMMENT ON TABLE rag.segment_codes IS 'One-bit codes of the vectors of a segment''s chunks, in the order of its entries, in parts of at most 4 MB: what vector search goes over before it compares. Workers make them from rag.embedding. Not dumped.';
+COMMENT ON COLUMN rag.segment_codes.bytes IS 'Bytes of all parts.';
+COMMENT ON COLUMN rag.segment_codes.sha256 IS 'SHA-256 of all parts.';
+
 CREATE TABLE rag.merge_failure (
     domain_id uuid PRIMARY KEY,
     tries integer NOT NULL DEFAULT 1,

@@ -171,9 +171,9 @@ COMMENT ON FUNCTION rag.document_after_delete() IS 'Takes away what was derived 
 CREATE FUNCTION rag.document_after_truncate() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    TRUNCATE rag.metadata_value, rag.mined_acronym, rag.section, rag.chunk, rag.embedding, rag.segment, rag.deletion_count,
-        rag.merge_failure, rag.job, rag.attached_row, rag.feedback, rag.entity_mention, rag.entity_relation,
-        rag.document_link, rag.graph_job;
+    TRUNCATE rag.metadata_value, rag.mined_acronym, rag.section, rag.chunk, rag.embedding, rag.segment, rag.segment_codes,
+        rag.deletion_count, rag.merge_failure, rag.job, rag.attached_row, rag.feedback, rag.entity_mention,
+        rag.entity_relation, rag.document_link, rag.graph_job;
     -- Rows of attached tables are still there, and become documents again.
     UPDATE rag.attachment
     SET state = 'filling', pass = 'scan', position = NULL, rows_read = 0, tries = 0, due_at = now(), filled_at = NULL

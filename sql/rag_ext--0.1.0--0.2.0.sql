@@ -421,9 +421,9 @@ END $$;
 CREATE OR REPLACE FUNCTION rag.document_after_truncate() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    TRUNCATE rag.metadata_value, rag.mined_acronym, rag.section, rag.chunk, rag.embedding, rag.segment, rag.deletion_count,
-        rag.merge_failure, rag.job, rag.attached_row, rag.feedback, rag.entity_mention, rag.entity_relation,
-        rag.document_link, rag.graph_job;
+    TRUNCATE rag.metadata_value, rag.mined_acronym, rag.section, rag.chunk, rag.embedding, rag.segment, rag.segment_codes,
+        rag.deletion_count, rag.merge_failure, rag.job, rag.attached_row, rag.feedback, rag.entity_mention,
+        rag.entity_relation, rag.document_link, rag.graph_job;
     -- Rows of attached tables are still there, and become documents again.
     UPDATE rag.attachment
     SET state = 'filling', pass = 'scan', position = NULL, rows_read = 0, tries = 0, due_at = now(), filled_at = NULL
@@ -813,3 +813,37 @@ CROSS JOIN LATERAL jsonb_to_recordset(l.citations) AS c (document_id uuid, title
 GROUP BY c.document_id;
 COMMENT ON VIEW rag.cited_document IS 'Documents by how often logged answers cite them, with title and uri as they were cited last.';
 INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'cited_document') ON CONFLICT DO NOTHING;
+
+-- Vector search goes over codes that are kept beside each keyword segment; workers make them of what is there.
+
+CREATE TABLE rag.segment_codes (
+    domain_id uuid NOT NULL REFERENCES rag.domain ON DELETE CASCADE,
+    segment_id uuid NOT NULL,
+    part integer NOT NULL,
+    vector_space_id uuid NOT NULL,
+    bytes bigint NOT NULL,
+    sha256 bytea NOT NULL,
+    data bytea NOT NULL,
+    PRIMARY KEY (domain_id, segment_id, part)
+);
+ALTER TABLE rag.segment_codes ALTER data SET STORAGE EXTERNAL, ALTER data SET STATISTICS 0, ALTER sha256 SET STATISTICS 0;
+ALTER TABLE rag.segment_codes SET (toast.autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_threshold = 1000);
+-- No policy: workers, superusers, and functions that have made sure. What is near to what tells of texts.
+ALTER TABLE rag.segment_codes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+COMMENT ON TABLE rag.segment_codes IS 'One-bit codes of the vectors of a segment''s chunks, in the order of its entries, in parts of at most 4 MB: what vector search goes over before it compares. Workers make them from rag.embedding. Not dumped.';
+COMMENT ON COLUMN rag.segment_codes.bytes IS 'Bytes of all parts.';
+COMMENT ON COLUMN rag.segment_codes.sha256 IS 'SHA-256 of all parts.';
+CREATE TRIGGER restore_unchecked BEFORE INSERT ON rag.segment_codes FOR EACH STATEMENT
+    WHEN (current_setting('application_name') = 'pg_restore') EXECUTE FUNCTION rag.restore_unchecked();
+DO $$
+DECLARE
+    hnsw regclass;
+BEGIN
+    FOR hnsw IN
+        SELECT c.oid::regclass FROM pg_inherits i JOIN pg_class t ON t.oid = i.inhrelid
+        JOIN pg_index x ON x.indrelid = t.oid JOIN pg_class c ON c.oid = x.indexrelid
+        WHERE i.inhparent = 'rag.embedding'::regclass AND c.relname = t.relname || '_hnsw'
+    LOOP
+        EXECUTE format('DROP INDEX %s', hnsw);
+    END LOOP;
+END $$;

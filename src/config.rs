@@ -55,9 +55,9 @@ settings! {
     ALL_DOMAINS "all_domains" switch(false) Superuser Everyone
         "Lets searches see every owner's documents."
         "Without it even superusers search only what their own principals may see.";
-    EXACT_SEARCH_LIMIT "exact_search_limit" integer(50_000, 0..=i32::MAX, Unit::Count) User Everyone
+    EXACT_SEARCH_LIMIT "exact_search_limit" integer(2_000, 0..=i32::MAX, Unit::Count) User Everyone
         "Most visible chunks that vector search compares one by one."
-        "Above it the HNSW index is used, and exact search again if it returns too few rows.";
+        "Above it one-bit codes of the vectors tell which are compared.";
     CANDIDATES "candidates" integer(100, 1..=1000, Unit::Count) User Everyone
         "Chunks that a search takes from each retriever by default."
         "The option \"candidates\" of a call overrides it.";

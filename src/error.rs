@@ -210,6 +210,16 @@ impl From<rag_bm25::Error> for Error {
     }
 }
 
+impl From<rag_vector::Error> for Error {
+    fn from(error: rag_vector::Error) -> Self {
+        if error == rag_vector::Error::Interrupted {
+            interrupts::raise_held();
+            return Self::new(PgSqlErrorCode::ERRCODE_QUERY_CANCELED, "the work was interrupted");
+        }
+        Self::damaged(format!("vector codes cannot be used: {error}"))
+    }
+}
+
 /// What work came to that stops at no lock of somebody else's: `None` if there was one, and the work is for later.
 pub(crate) fn unless_locked<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {

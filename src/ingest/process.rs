@@ -10,7 +10,7 @@ use crate::storage::collection::Collection;
 use crate::storage::document::{self, Completed, StoredDocument, VersionLock};
 use crate::storage::embedding::{self, VectorSpace};
 use crate::storage::graph::ChatPart;
-use crate::storage::{Id, acronym, chunk, graph, graph_job, job, model_change, segment};
+use crate::storage::{Id, acronym, chunk, graph, graph_job, job, model_change, segment, vector_codes};
 use pgrx::PgSqlErrorCode;
 use rag_core::chunk::indexed_title;
 use rag_core::collection::CollectionOptions;
@@ -241,7 +241,8 @@ pub(crate) fn write(domain: Id, collection: &Collection, batch: &[&ProcessedDocu
             language,
             entries.iter().map(|(id, title, body)| rag_bm25::Entry { id: *id, title, body }),
         )?;
-        segment::insert(domain, &collection.language, entries.len() as u32, &bytes)?;
+        let chunks: Vec<Id> = entries.iter().map(|(id, _, _)| *id).collect();
+        segment::insert(domain, (&collection.language, &collection.model), &chunks, &bytes)?;
     }
     Ok(written)
 }
@@ -267,6 +268,10 @@ fn write_one(
             .ok_or_else(|| Error::internal("a chunk has no vector"))?;
         let ids: Vec<Id> = missing.iter().map(|index| replaced.ids[*index]).collect();
         embedding::insert(domain, space, &ids, vectors)?;
+        if missing.iter().any(|index| !replaced.inserted.contains(index)) {
+            vector_codes::forget(domain)?;
+            shared::request_work_at_commit();
+        }
     }
     for index in &replaced.inserted {
         let part = &prepared.chunks[*index];

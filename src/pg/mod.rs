@@ -41,7 +41,6 @@ pub(crate) mod time_limit;
 pub(crate) mod transaction;
 pub(crate) mod transition;
 pub(crate) mod user_id;
-pub(crate) mod utility;
 mod uuid_array;
 pub(crate) mod work_queue;
 pub(crate) mod worker;

@@ -204,19 +204,6 @@ pub(crate) fn connect(name: &'static CStr, database: u32) -> bool {
     true
 }
 
-/// Lets this worker wait for locks as long as it takes: for one that nobody else's work waits for.
-pub(crate) fn wait_for_locks_without_limit() {
-    // SAFETY: a setting that every major has, of a connected worker.
-    unsafe {
-        pg_sys::SetConfigOption(
-            c"lock_timeout".as_ptr(),
-            c"0".as_ptr(),
-            pg_sys::GucContext::PGC_SUSET,
-            pg_sys::GucSource::PGC_S_OVERRIDE,
-        );
-    }
-}
-
 /// Connects this worker to the catalogs that all databases share, and to no database.
 pub(crate) fn connect_to_shared_catalogs() {
     // SAFETY: called once in this process, which was registered with access to databases.

@@ -2,9 +2,10 @@
 
 use super::retriever::{Allowed, Retriever};
 use super::scope::Scope;
-use super::{segment_cache, visible_segments};
+use super::{blob_cache, visible_segments};
 use crate::error::{Error, Result};
 use crate::pg::{interrupts, transaction};
+use crate::storage::blob::REPAIR;
 use crate::storage::segment::SegmentHeader;
 use crate::storage::{Id, is_attached, segment};
 use rag_bm25::{Correction, Language, Marker, Query, Segment};
@@ -36,9 +37,9 @@ impl<'a> KeywordRetriever<'a> {
         let (whole, in_part) = if may_hide_rows { (Vec::new(), ordinary) } else { (ordinary, Vec::new()) };
         // A page of the table itself that cannot be read is damage too.
         let headers = transaction::attempt(|| segment::list(&whole))?;
-        let cached = segment_cache::open_all(&headers)?;
+        let cached = blob_cache::open_all(&headers)?;
         opened.damage = cached.damage;
-        for (index, segment) in cached.segments {
+        for (index, segment) in cached.blobs {
             match language_of(&headers[index]) {
                 Ok(language) => opened.add(language, headers[index].entries, segment),
                 Err(error) => drop(opened.damage.get_or_insert(error)),
@@ -108,7 +109,7 @@ impl Retriever for KeywordRetriever<'_> {
 fn language_of(header: &SegmentHeader) -> Result<Language> {
     Language::from_name(&header.language).ok_or_else(|| {
         Error::damaged(format!("a segment names the unknown language \"{}\"", header.language))
-            .hint(segment::REPAIR)
+            .hint(REPAIR)
     })
 }
 

@@ -4,6 +4,8 @@
 //! hidden; the result then comes from what is left.
 
 pub(crate) mod advice;
+mod blob_cache;
+mod coded;
 pub(crate) mod context;
 pub(crate) mod diagnostics;
 pub(crate) mod evaluate;
@@ -20,7 +22,6 @@ pub(crate) mod related;
 pub(crate) mod rerank;
 mod retriever;
 pub(crate) mod scope;
-mod segment_cache;
 mod show;
 mod time_budget;
 pub(crate) mod trail;
@@ -28,7 +29,7 @@ mod vector;
 pub(crate) mod verify;
 mod visible_segments;
 
-pub(crate) use segment_cache::{remove_files_of_dropped_databases, remove_stale_files};
+pub(crate) use blob_cache::{remove_files_of_dropped_databases, remove_stale_files};
 
 use crate::error::{Error, Result};
 use crate::storage::chunk::{self, ShownChunk};

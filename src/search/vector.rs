@@ -1,6 +1,7 @@
-//! The vector retriever: exact up to a number of visible chunks, above it HNSW, and exact again where that gives
-//! fewer than wanted. The choice is ours, by what the caller sees; never the planner's.
+//! The vector retriever: exact up to a number of chunks, above it over the codes of segments. The choice is ours, by what
+//! the caller sees; never the planner's.
 
+use super::coded::CodedEntries;
 use super::retriever::{Allowed, Retriever};
 use super::scope::Scope;
 use super::visible_segments;
@@ -8,15 +9,21 @@ use crate::config;
 use crate::engine;
 use crate::error::Result;
 use crate::pg::elevation::elevated;
-use crate::pg::principal;
+use crate::pg::{principal, shared};
 use crate::storage::Id;
 use crate::storage::embedding::{self, VectorHit, VectorSpace};
 use rag_core::fuse::Ranked;
 use rag_wire::{Lane, TextRole};
 
+/// All vectors are compared.
+const EXACT: &str = "exact";
+
+/// Those are compared whose codes seem nearest: see `rag_vector`.
+const CODED: &str = "rabitq";
+
 /// Ranks by the cosine of vectors.
 pub(crate) struct VectorRetriever<'a> {
-    documents: Option<&'a [Id]>,
+    allowed: Option<&'a Allowed>,
     /// The query's vector in the space of each model, and the domains whose chunks have theirs there.
     groups: Vec<Group>,
     visible: usize,
@@ -25,8 +32,26 @@ pub(crate) struct VectorRetriever<'a> {
 
 struct Group {
     space: VectorSpace,
-    vector: String,
+    vector: Vec<f32>,
+    /// The same as pgvector reads it.
+    text: String,
     domains: Vec<Id>,
+    /// The codes, once they were looked for, and whether there are any.
+    coded: Option<Option<CodedEntries>>,
+}
+
+impl Group {
+    fn coded(&mut self) -> Result<Option<&CodedEntries>> {
+        if self.coded.is_none() {
+            let found = elevated(|| CodedEntries::open(self.space, &self.domains))?;
+            if found.is_none() {
+                // A worker looks what is missing.
+                shared::request_index();
+            }
+            self.coded = Some(found);
+        }
+        Ok(self.coded.as_ref().and_then(Option::as_ref))
+    }
 }
 
 impl<'a> VectorRetriever<'a> {
@@ -51,10 +76,10 @@ impl<'a> VectorRetriever<'a> {
             let Some(space) = elevated(|| embedding::vector_space(model))? else { continue };
             let texts = vec![text.to_owned()];
             let answer = engine::embed(Some(model), role, texts, Lane::Interactive, &principals)?;
-            groups.push(Group { space, vector: embedding::vector_text(&answer.values), domains });
+            let text = embedding::vector_text(&answer.values);
+            groups.push(Group { space, vector: answer.values, text, domains, coded: None });
         }
-        let documents = allowed.map(|allowed| allowed.documents.as_slice());
-        Ok(Self { documents, groups, visible, method: "exact" })
+        Ok(Self { allowed, groups, visible, method: EXACT })
     }
 }
 
@@ -62,22 +87,22 @@ impl Retriever for VectorRetriever<'_> {
     const NAME: &'static str = "vector";
 
     fn rank(&mut self, limit: usize) -> Result<Vec<Ranked>> {
-        let is_exact = self.documents.is_some() || self.visible as i64 <= config::exact_search_limit();
+        let compared = self.allowed.map_or(self.visible, |allowed| allowed.chunks.len());
+        let is_exact = compared as i64 <= config::exact_search_limit();
         let mut hits: Vec<VectorHit> = Vec::new();
-        self.method = "exact";
-        for Group { space, vector, domains } in &self.groups {
-            let approximate = match is_exact {
-                true => None,
-                false => elevated(|| embedding::nearest_approximate(*space, domains, vector, limit))?
-                    .filter(|hits| hits.len() >= limit),
-            };
-            hits.extend(match approximate {
-                Some(found) => {
-                    self.method = "hnsw";
-                    found
+        self.method = EXACT;
+        for group in &mut self.groups {
+            let (space, allowed) = (group.space, self.allowed);
+            let (vector, text) = (group.vector.clone(), group.text.clone());
+            let coded = if is_exact { None } else { group.coded()? };
+            hits.extend(match coded {
+                Some(coded) => {
+                    self.method = CODED;
+                    elevated(|| coded.nearest((&vector, &text), limit, allowed))?
                 }
                 None => {
-                    elevated(|| embedding::nearest_exact(*space, domains, vector, limit, self.documents))?
+                    let documents = allowed.map(|allowed| allowed.documents.as_slice());
+                    elevated(|| embedding::nearest_exact(space, &group.domains, &text, limit, documents))?
                 }
             });
         }

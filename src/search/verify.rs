@@ -3,15 +3,17 @@
 //! chunks and vectors, rag.chunk for the keyword index.
 
 use super::scope::Scope;
-use super::segment_cache;
+use super::blob_cache;
 use crate::error::{Error, Result};
 use crate::pg::elevation::elevated;
-use crate::pg::{interrupts, transaction};
+use crate::pg::{interrupts, shared, transaction};
 use crate::storage::collection::VisibleDomain;
+use crate::storage::blob::{BlobHeader, REPAIR};
 use crate::storage::segment::{self, SegmentHeader};
 use crate::storage::verify::{self, CheckedDocument};
-use crate::storage::{Id, chunk};
-use rag_bm25::{Entry, Language};
+use crate::storage::{Id, chunk, vector_codes};
+use rag_bm25::{Entry, Language, Segment};
+use rag_vector::Codes;
 use std::collections::HashSet;
 
 /// Tries to find the segments of a domain unchanged while they are locked.
@@ -37,6 +39,7 @@ enum Remedy {
     DeleteStrayVectors,
     DeleteStrayGraph,
     RebuildIndex,
+    MakeCodesAnew,
     RemoveFile,
     Count(i64),
 }
@@ -93,6 +96,7 @@ fn check(domain: &VisibleDomain) -> Result<Vec<Finding>> {
         report.add("graph", domain.id, Remedy::DeleteStrayGraph, problem);
     }
     check_index(&mut report, domain.id)?;
+    check_codes(&mut report, domain.id)?;
     Ok(report.findings)
 }
 
@@ -142,14 +146,11 @@ fn check_index(report: &mut Report, domain: Id) -> Result<()> {
             }
             Err(error) if error.is_damage() => {
                 is_readable = false;
-                report.add("segment", header.id, Remedy::RebuildIndex, error.message);
+                report.add("segment", header.id(), Remedy::RebuildIndex, error.message);
             }
             Err(error) => return Err(error),
         }
-        if segment_cache::is_file_sound(&header) == Some(false) {
-            let problem = "its cached file is not what its rows say".to_owned();
-            report.add("cache", header.id, Remedy::RemoveFile, problem);
-        }
+        check_file(report, &header.blob);
     }
     if !is_readable {
         return Ok(());
@@ -168,17 +169,46 @@ fn check_index(report: &mut Report, domain: Id) -> Result<()> {
     Ok(())
 }
 
+fn check_file(report: &mut Report, blob: &BlobHeader) {
+    if blob_cache::is_file_sound(blob) == Some(false) {
+        let problem = "its cached file is not what its rows say".to_owned();
+        report.add("cache", blob.id, Remedy::RemoveFile, problem);
+    }
+}
+
+/// Codes that are not there are no damage: a worker makes them, and all vectors are compared meanwhile.
+fn check_codes(report: &mut Report, domain: Id) -> Result<()> {
+    for blob in vector_codes::of_domain(domain)? {
+        interrupts::check();
+        match transaction::attempt(|| blob_cache::read::<Codes>(&blob)) {
+            Ok(_) => {}
+            Err(error) if error.is_damage() => {
+                report.add("vector", blob.id, Remedy::MakeCodesAnew, error.message);
+            }
+            Err(error) => return Err(error),
+        }
+        check_file(report, &blob);
+    }
+    Ok(())
+}
+
+/// Everything of a domain that may have a cached file.
+fn blobs_of(domain: Id) -> Result<Vec<BlobHeader>> {
+    let segments = verify::segments(domain)?.into_iter().map(|header| header.blob);
+    Ok(segments.chain(vector_codes::of_domain(domain)?).collect())
+}
+
 fn read_ids(header: &SegmentHeader) -> Result<Vec<Id>> {
-    let segment = segment_cache::read(header)?;
+    let segment = blob_cache::read::<Segment>(&header.blob)?;
     if Language::from_name(&header.language) != Some(segment.language()) || segment.len() != header.entries {
-        return Err(Error::damaged("a keyword segment is not what its row says").hint(segment::REPAIR));
+        return Err(Error::damaged("a keyword segment is not what its row says").hint(REPAIR));
     }
     Ok(segment.ids().collect())
 }
 
 fn mend(domain: &VisibleDomain, findings: &mut [Finding]) -> Result<()> {
     let wants_rebuild = findings.iter().any(|finding| finding.remedy == Remedy::RebuildIndex);
-    let mut headers = None;
+    let mut blobs = None;
     for finding in findings.iter_mut() {
         finding.repaired = match finding.remedy {
             Remedy::CutAnew => {
@@ -190,15 +220,20 @@ fn mend(domain: &VisibleDomain, findings: &mut [Finding]) -> Result<()> {
             Remedy::DeleteStrayGraph => verify::delete_stray_graph(domain.id).map(|()| true)?,
             Remedy::DeleteStrayVectors => verify::delete_stray_vectors(domain.id).map(|()| true)?,
             Remedy::RemoveFile => {
-                if headers.is_none() {
-                    headers = Some(verify::segments(domain.id)?);
+                if blobs.is_none() {
+                    blobs = Some(blobs_of(domain.id)?);
                 }
-                let header = headers.iter().flatten().find(|header| header.id == finding.object);
-                header.map(segment_cache::remove_file).is_some()
+                let of_object = blobs.iter().flatten().filter(|blob| blob.id == finding.object);
+                of_object.map(blob_cache::remove_file).count() > 0
             }
             // A new index has no deleted chunks.
             Remedy::Count(chunks) => {
                 wants_rebuild || verify::add_deletion_count(domain.id, chunks).map(|()| true)?
+            }
+            Remedy::MakeCodesAnew => {
+                vector_codes::forget(domain.id)?;
+                shared::request_work_at_commit();
+                true
             }
             Remedy::RebuildIndex => false,
         };
@@ -242,7 +277,8 @@ fn rebuild(domain: &VisibleDomain) -> Result<()> {
             for part in texts.chunks(ENTRIES) {
                 let entries = part.iter().map(|(id, title, body)| Entry { id: *id, title, body });
                 let bytes = rag_bm25::build(language, entries)?;
-                segment::insert(domain.id, &domain.language, part.len() as u32, &bytes)?;
+                let ids: Vec<Id> = part.iter().map(|(id, _, _)| *id).collect();
+                segment::insert(domain.id, (&domain.language, &domain.model), &ids, &bytes)?;
             }
             segment::forget_merge_failure(domain.id)?;
             Ok(true)

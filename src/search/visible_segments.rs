@@ -6,7 +6,7 @@
 //! rows, not of hits.
 
 use super::scope::Scope;
-use super::segment_cache;
+use super::blob_cache;
 use crate::attach::{self, Access};
 use crate::error::{Error, Result};
 use crate::pg::elevation::elevated;
@@ -73,11 +73,11 @@ pub(super) fn of_domains(domains: &[Id], damage: &mut Option<Error>) -> Result<V
 }
 
 fn all(domains: &[Id], damage: &mut Option<Error>) -> Result<Vec<Segment>> {
-    let opened = elevated(|| segment_cache::open_all(&segment::list(domains)?))?;
+    let opened = elevated(|| blob_cache::open_all(&segment::list(domains)?))?;
     if damage.is_none() {
         *damage = opened.damage;
     }
-    Ok(opened.segments.into_iter().map(|(_, segment)| segment).collect())
+    Ok(opened.blobs.into_iter().map(|(_, segment)| segment).collect())
 }
 
 /// One segment per language and version of the analyser, of the entries that the caller sees.

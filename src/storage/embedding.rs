@@ -1,4 +1,4 @@
-//! Embeddings: vector spaces, their partitions, writing, and the two ways of searching.
+//! Embeddings: vector spaces, their partitions, writing, and comparing.
 
 use super::{Id, id, uuid, uuids};
 use crate::error::{Error, Result};
@@ -43,27 +43,27 @@ pub(super) fn vector_schema() -> Result<String> {
 
 /// The space of a model, if anything was embedded by it. Elevated.
 pub(crate) fn vector_space(model: &str) -> Result<Option<VectorSpace>> {
-    spi::read_snapshot_one(
-        "SELECT id, dimension FROM rag.vector_space WHERE model = $1",
-        vec![model.into()],
-        |row| Ok(VectorSpace { id: id(row.require(1)?), dimension: row.require::<i32>(2)? as u32 }),
-    )
+    spi::read_snapshot_one(SPACE, vec![model.into()], space_of_row)
+}
+
+/// [`vector_space`] with what was committed last. Elevated, or for workers.
+pub(super) fn latest_vector_space(model: &str) -> Result<Option<VectorSpace>> {
+    spi::read_latest_one(SPACE, vec![model.into()], space_of_row)
+}
+
+const SPACE: &str = "SELECT id, dimension FROM rag.vector_space WHERE model = $1";
+
+fn space_of_row(row: &spi::Row) -> Result<VectorSpace> {
+    Ok(VectorSpace { id: id(row.require(1)?), dimension: row.require::<i32>(2)? as u32 })
 }
 
 /// The space of a model, made with its partition if it is not there yet. Elevated.
 pub(crate) fn ensure_vector_space(model: &str, dimension: u32) -> Result<VectorSpace> {
-    let find = || {
-        spi::read_latest_one(
-            "SELECT id, dimension FROM rag.vector_space WHERE model = $1",
-            vec![model.into()],
-            |row| Ok(VectorSpace { id: id(row.require(1)?), dimension: row.require::<i32>(2)? as u32 }),
-        )
-    };
-    let mut found = find()?;
+    let mut found = latest_vector_space(model)?;
     if found.is_none() {
         // Two transactions must not both make it; readers go on.
         spi::run("LOCK TABLE rag.vector_space IN SHARE ROW EXCLUSIVE MODE", vec![])?;
-        found = find()?;
+        found = latest_vector_space(model)?;
     }
     let space = match found {
         Some(space) => space,
@@ -185,6 +185,21 @@ pub(crate) fn of_chunks(domains: &[Id], chunks: &[Id]) -> Result<Vec<(Id, String
     )
 }
 
+/// Vectors of chunks of a domain in a space, with what was committed last. Elevated, or for workers.
+pub(super) fn latest_of_chunks(
+    domain: Id,
+    space: VectorSpace,
+    chunks: &[Id],
+) -> Result<HashMap<Id, Vec<f32>>> {
+    let rows = spi::read_latest(
+        "SELECT chunk_id, vector::real[] FROM rag.embedding
+         WHERE vector_space_id = $1 AND domain_id = $2 AND chunk_id = ANY ($3)",
+        vec![uuid(space.id).into(), uuid(domain).into(), uuids(chunks.iter().copied()).into()],
+        |row| Ok((id(row.require(1)?), row.require::<Vec<f32>>(2)?)),
+    )?;
+    Ok(rows.into_iter().collect())
+}
+
 /// Chunks of a domain with a vector of this model. Elevated.
 pub(crate) fn count(domain: Id, model: &str) -> Result<i64> {
     let count = spi::read_snapshot_one(
@@ -224,7 +239,7 @@ fn query_vector(schema: &str, text: &str) -> Result<spi::Arg> {
 /// The nearest chunks of the domains by comparing all of them; with `documents`, of these documents only. Elevated:
 /// hits are shown to nobody before they were looked up as the caller.
 ///
-/// ORDER BY has a second key, so no approximate index can serve it; and what others have in the space is not read,
+/// ORDER BY has a second key, so no approximate index that somebody may have made can serve it; and what others have in the space is not read,
 /// however cheap the planner thinks a sequential scan. The distance is computed once per vector.
 pub(crate) fn nearest_exact(
     space: VectorSpace,
@@ -261,51 +276,35 @@ pub(crate) fn nearest_exact(
     elevation::with_settings(settings, || spi::read_snapshot(&sql, args, hit_of_row))
 }
 
-/// The nearest chunks of the domains by the HNSW index with iterative scan: fast, may miss some, and may give
-/// fewer than `limit`. `None` if the space has no such index. Elevated, as [`nearest_exact`].
-pub(crate) fn nearest_approximate(
+/// The nearest of some chunks, each with its domain, by comparing them. Elevated, as [`nearest_exact`].
+pub(crate) fn nearest_among(
     space: VectorSpace,
-    domains: &[Id],
+    chunks: impl Iterator<Item = (Id, Id)>,
     query: &str,
     limit: usize,
-) -> Result<Option<Vec<VectorHit>>> {
-    if !has_index(space)? {
-        return Ok(None);
-    }
+) -> Result<Vec<VectorHit>> {
     let schema = vector_schema()?;
-    let dimension = space.dimension;
+    let (domains, chunks): (Vec<Id>, Vec<Id>) = chunks.unzip();
     let sql = format!(
         "SELECT n.chunk_id, 1 - n.distance
-         FROM (SELECT e.chunk_id, (e.vector::{schema}.halfvec({dimension})) OPERATOR({schema}.<=>) $2 AS distance
-               FROM rag.embedding e WHERE e.vector_space_id = '{}' AND e.domain_id = ANY ($1)
-               ORDER BY distance LIMIT $3) n",
-        uuid(space.id)
+         FROM (SELECT e.chunk_id, e.vector OPERATOR({schema}.<=>) $4 AS distance
+               FROM unnest($2::uuid[], $3::uuid[]) c (domain_id, chunk_id)
+               JOIN rag.embedding e ON e.domain_id = c.domain_id AND e.chunk_id = c.chunk_id
+               WHERE e.vector_space_id = $1 ORDER BY distance, e.chunk_id LIMIT $5) n"
     );
-    let args =
-        vec![uuids(domains.iter().copied()).into(), query_vector(&schema, query)?, (limit as i64).into()];
-    let hits = elevation::with_settings(
-        &[
-            (c"hnsw.iterative_scan", c"strict_order"),
-            (c"hnsw.ef_search", c"200"),
-            (c"enable_seqscan", c"off"),
-            (c"enable_bitmapscan", c"off"),
-            (c"enable_sort", c"off"),
-        ],
-        || spi::read_snapshot(&sql, args, hit_of_row),
-    )?;
-    Ok(Some(hits))
-}
-
-pub(super) fn index_name(space: Id) -> String {
-    format!("{}_hnsw", leaf_name(space))
-}
-
-fn has_index(space: VectorSpace) -> Result<bool> {
-    let found = spi::read_snapshot_one(
-        "SELECT true FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
-         WHERE c.relnamespace = 'rag'::regnamespace AND c.relname = $1 AND i.indisvalid",
-        vec![index_name(space.id).into()],
-        |row| row.require::<bool>(1),
-    )?;
-    Ok(found.unwrap_or(false))
+    let args = vec![
+        uuid(space.id).into(),
+        uuids(domains).into(),
+        uuids(chunks).into(),
+        query_vector(&schema, query)?,
+        (limit as i64).into(),
+    ];
+    // One after the other by the index, whatever the table's statistics say.
+    let settings: &[(&CStr, &CStr)] = &[
+        (c"enable_seqscan", c"off"),
+        (c"enable_bitmapscan", c"off"),
+        (c"enable_hashjoin", c"off"),
+        (c"enable_mergejoin", c"off"),
+    ];
+    elevation::with_settings(settings, || spi::read_snapshot(&sql, args, hit_of_row))
 }

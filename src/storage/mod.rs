@@ -9,6 +9,7 @@ pub(crate) mod answer_log;
 pub(crate) mod attached_row;
 pub(crate) mod attached_run;
 pub(crate) mod attachment;
+pub(crate) mod blob;
 pub(crate) mod chunk;
 pub(crate) mod collection;
 mod definition;
@@ -30,7 +31,7 @@ pub(crate) mod query_log;
 pub(crate) mod relation;
 pub(crate) mod segment;
 pub(crate) mod source;
-pub(crate) mod vector_index;
+pub(crate) mod vector_codes;
 pub(crate) mod verify;
 
 use crate::pg::UuidArray;

@@ -1,32 +1,36 @@
 //! Keyword segments as rows: listing, loading, writing, and what a merge needs.
 
-use super::{Id, id, uuid, uuids};
-use crate::error::{Error, Result};
-use crate::pg::{random, spi, transaction};
+use super::blob::{self, BlobHeader, BlobKind};
+use super::{Id, id, uuid, uuids, vector_codes};
+use crate::error::Result;
+use crate::pg::{random, spi};
 use rag_core::hash::sha256;
-use std::collections::HashMap;
-
-/// Most bytes of one row.
-const PART_BYTES: usize = 4 * 1024 * 1024;
 
 /// A segment without its bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct SegmentHeader {
-    pub(crate) domain: Id,
-    pub(crate) id: Id,
+    pub(crate) blob: BlobHeader,
     pub(crate) language: String,
     pub(crate) analyser_version: u32,
     pub(crate) entries: u32,
-    pub(crate) bytes: u64,
-    pub(crate) sha256: [u8; 32],
-    /// Written by the caller's own open transaction, so it may yet disappear.
-    pub(crate) is_uncommitted: bool,
+}
+
+impl SegmentHeader {
+    pub(crate) fn id(&self) -> Id {
+        self.blob.id
+    }
+}
+
+impl AsRef<BlobHeader> for SegmentHeader {
+    fn as_ref(&self) -> &BlobHeader {
+        &self.blob
+    }
 }
 
 /// Segments of domains, under the active snapshot, in a fixed order.
 pub(crate) fn list(domains: &[Id]) -> Result<Vec<SegmentHeader>> {
     spi::read_snapshot(
-        "SELECT domain_id, id, language, analyser_version, entries, bytes, sha256, xmin
+        "SELECT domain_id, language, analyser_version, entries, id, bytes, sha256, xmin
          FROM rag.segment WHERE domain_id = ANY ($1) AND part = 0 ORDER BY domain_id, id",
         vec![uuids(domains.iter().copied()).into()],
         header_of_row,
@@ -34,71 +38,29 @@ pub(crate) fn list(domains: &[Id]) -> Result<Vec<SegmentHeader>> {
 }
 
 fn header_of_row(row: &spi::Row) -> Result<SegmentHeader> {
-    let digest: &[u8] = row.require(7)?;
-    let xmin: crate::pg::TransactionId = row.require(8)?;
     Ok(SegmentHeader {
-        domain: id(row.require(1)?),
-        id: id(row.require(2)?),
-        language: row.require(3)?,
-        analyser_version: row.require::<i32>(4)? as u32,
-        entries: row.require::<i32>(5)? as u32,
-        bytes: row.require::<i64>(6)? as u64,
-        // One that is damaged matches no bytes.
-        sha256: digest.try_into().unwrap_or_default(),
-        is_uncommitted: transaction::is_own_xid(xmin.into_inner()),
+        blob: blob::header_of_row(row, id(row.require(1)?), 5)?,
+        language: row.require(2)?,
+        analyser_version: row.require::<i32>(3)? as u32,
+        entries: row.require::<i32>(4)? as u32,
     })
 }
 
-/// What to do about damage.
-pub(crate) const REPAIR: &str = "The documents' owner mends it by SELECT * FROM rag_verify(repair => true), a superuser with rag_ext.all_domains = on for all owners.";
-
-const LOAD: &str = "SELECT data FROM rag.segment WHERE domain_id = $1 AND id = $2 ORDER BY part";
-
-/// All bytes of a segment under the active snapshot, checked against its SHA-256.
-pub(crate) fn load(header: &SegmentHeader) -> Result<Vec<u8>> {
-    let args = vec![uuid(header.domain).into(), uuid(header.id).into()];
-    checked(header, spi::read_snapshot(LOAD, args, |row| row.require::<Vec<u8>>(1))?)
-}
-
-/// [`load`] of several segments at once, in their order: a caller may see thousands of small ones, and each
-/// statement computes what they may see. A damaged one does not stop the others.
-pub(crate) fn load_many(headers: &[&SegmentHeader]) -> Result<Vec<Result<Vec<u8>>>> {
-    let rows = spi::read_snapshot(
-        "SELECT s.id, s.data
-         FROM unnest($1::uuid[], $2::uuid[]) w (domain_id, id)
-         JOIN rag.segment s ON s.domain_id = w.domain_id AND s.id = w.id
-         ORDER BY s.id, s.part",
-        vec![uuids(headers.iter().map(|h| h.domain)).into(), uuids(headers.iter().map(|h| h.id)).into()],
-        |row| Ok((id(row.require(1)?), row.require::<Vec<u8>>(2)?)),
-    )?;
-    let mut parts: HashMap<Id, Vec<Vec<u8>>> = HashMap::new();
-    for (segment, data) in rows {
-        parts.entry(segment).or_default().push(data);
-    }
-    Ok(headers.iter().map(|header| checked(header, parts.remove(&header.id).unwrap_or_default())).collect())
-}
-
-/// [`load`] of a segment that was found under a later snapshot than the active one. For merges.
+/// All bytes of a segment that was found under a later snapshot than the active one. For merges.
 pub(crate) fn load_latest(header: &SegmentHeader) -> Result<Vec<u8>> {
-    let args = vec![uuid(header.domain).into(), uuid(header.id).into()];
-    checked(header, spi::read_latest(LOAD, args, |row| row.require::<Vec<u8>>(1))?)
+    blob::load_latest(BlobKind::Segment, &header.blob)
 }
 
-fn checked(header: &SegmentHeader, parts: Vec<Vec<u8>>) -> Result<Vec<u8>> {
-    let bytes = parts.concat();
-    if sha256(&bytes) != header.sha256 {
-        return Err(Error::damaged("a keyword segment's bytes do not match their SHA-256")
-            .detail(format!("Segment {} has {} of {} bytes.", uuid(header.id), bytes.len(), header.bytes))
-            .hint(REPAIR));
-    }
-    Ok(bytes)
-}
-
-/// Stores a segment. Elevated.
-pub(crate) fn insert(domain: Id, language: &str, entries: u32, bytes: &[u8]) -> Result<Id> {
+/// Stores a segment of these chunks, whose vectors are already there, and the codes of these. Elevated.
+pub(crate) fn insert(
+    domain: Id,
+    (language, model): (&str, &str),
+    chunks: &[Id],
+    bytes: &[u8],
+) -> Result<()> {
     let segment = Id::from_be_bytes(random::new_id()?);
     let digest = sha256(bytes).to_vec();
-    let parts: Vec<&[u8]> = if bytes.is_empty() { vec![bytes] } else { bytes.chunks(PART_BYTES).collect() };
+    let parts = blob::parts(bytes);
     for (part, data) in parts.iter().enumerate() {
         spi::run(
             "INSERT INTO rag.segment (domain_id, id, part, parts, language, analyser_version, entries, bytes, sha256, data)
@@ -110,14 +72,14 @@ pub(crate) fn insert(domain: Id, language: &str, entries: u32, bytes: &[u8]) -> 
                 (parts.len() as i32).into(),
                 language.into(),
                 (rag_bm25::ANALYSER_VERSION as i32).into(),
-                (entries as i32).into(),
+                (chunks.len() as i32).into(),
                 (bytes.len() as i64).into(),
                 digest.clone().into(),
                 data.to_vec().into(),
             ],
         )?;
     }
-    Ok(segment)
+    vector_codes::write(domain, segment, model, chunks)
 }
 
 /// A domain whose segments may want merging.
@@ -178,7 +140,7 @@ pub(crate) fn forget_merge_failure(domain: Id) -> Result<()> {
 /// The segments of a domain, with what was committed last. For merges.
 pub(crate) fn latest(domain: Id) -> Result<Vec<SegmentHeader>> {
     spi::read_latest(
-        "SELECT domain_id, id, language, analyser_version, entries, bytes, sha256, xmin
+        "SELECT domain_id, language, analyser_version, entries, id, bytes, sha256, xmin
          FROM rag.segment WHERE domain_id = $1 AND part = 0",
         vec![uuid(domain).into()],
         header_of_row,
@@ -189,7 +151,7 @@ pub(crate) fn latest(domain: Id) -> Result<Vec<SegmentHeader>> {
 /// somebody deletes the domain's collection.
 pub(crate) fn lock_for_merge(domain: Id) -> Result<Vec<SegmentHeader>> {
     spi::read_latest(
-        "SELECT domain_id, id, language, analyser_version, entries, bytes, sha256, xmin
+        "SELECT domain_id, language, analyser_version, entries, id, bytes, sha256, xmin
          FROM rag.segment
          WHERE domain_id = $1 AND part = 0
            AND EXISTS (SELECT FROM rag.domain d WHERE d.id = $1 FOR KEY SHARE SKIP LOCKED)
@@ -199,8 +161,20 @@ pub(crate) fn lock_for_merge(domain: Id) -> Result<Vec<SegmentHeader>> {
     )
 }
 
-/// Deletes segments that a merge has replaced.
+/// Locks a segment against merges, and against whoever adds vectors to its chunks; `None` where one of them is at it, or
+/// it is gone.
+pub(super) fn lock_to_read(domain: Id, segment: Id) -> Result<Option<SegmentHeader>> {
+    spi::read_latest_one(
+        "SELECT domain_id, language, analyser_version, entries, id, bytes, sha256, xmin
+         FROM rag.segment WHERE domain_id = $1 AND id = $2 AND part = 0 FOR SHARE SKIP LOCKED",
+        vec![uuid(domain).into(), uuid(segment).into()],
+        header_of_row,
+    )
+}
+
+/// Deletes segments that a merge has replaced, with the codes of their vectors.
 pub(crate) fn delete(domain: Id, segments: &[Id]) -> Result<()> {
+    vector_codes::delete(domain, segments)?;
     spi::run(
         "DELETE FROM rag.segment WHERE domain_id = $1 AND id = ANY ($2)",
         vec![uuid(domain).into(), uuids(segments.iter().copied()).into()],
@@ -210,11 +184,4 @@ pub(crate) fn delete(domain: Id, segments: &[Id]) -> Result<()> {
 /// Takes the counts of a domain away, under the snapshot of the statement.
 pub(crate) fn delete_deletion_counts(domain: Id) -> Result<()> {
     spi::run("DELETE FROM rag.deletion_count WHERE domain_id = $1", vec![uuid(domain).into()])
-}
-
-/// SHA-256 of every segment of this database, to tell which cached files are still of use.
-pub(crate) fn all_digests() -> Result<Vec<Vec<u8>>> {
-    spi::read_latest("SELECT DISTINCT sha256 FROM rag.segment WHERE part = 0", vec![], |row| {
-        row.require::<Vec<u8>>(1)
-    })
 }

@@ -10,7 +10,7 @@ use crate::pg::notes::{self, Log};
 use crate::pg::{shared, worker};
 use crate::search;
 use crate::storage::dropped::{self, Progress};
-use crate::storage::{answer_log, graph_job, note, query_log, vector_index, verify};
+use crate::storage::{answer_log, graph_job, note, query_log, vector_codes, verify};
 use std::time::{Duration, Instant};
 
 /// Between two looks of a busy worker for what is rarely to be done.
@@ -190,9 +190,9 @@ fn write_notes_of(log: Log) -> Result<bool> {
     }
 }
 
-/// Has an index worker come if a vector index is to be built.
+/// Has an index worker come if codes of vectors are to be made.
 fn want_indexes() -> Result<()> {
-    let missing = worker::transaction(|| vector_index::missing(config::exact_search_limit()));
+    let missing = worker::transaction(|| vector_codes::missing((0, 0)));
     if unless_locked(missing)?.flatten().is_some() {
         shared::request_index();
     }

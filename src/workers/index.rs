@@ -1,10 +1,9 @@
-//! The worker "rag_ext index": builds the vector indexes of one database, beside the workers that ingest.
+//! The worker "rag_ext index": makes codes of vectors where they are missing, beside the workers that ingest.
 
-use crate::config;
 use crate::error::Result;
-use crate::pg::{shared, utility, worker};
-use crate::storage::{installed, vector_index};
-use pgrx::{PgLogLevel, PgSqlErrorCode};
+use crate::pg::{shared, worker};
+use crate::storage::{installed, vector_codes};
+use pgrx::PgLogLevel;
 
 worker::worker_entry! {
     /// Entry of the worker "rag_ext index".
@@ -15,32 +14,32 @@ fn run(database: u32) {
     if !worker::connect(c"rag_ext index", database) {
         return;
     }
-    // An index that is built concurrently waits for every older transaction, at its end as well: to give up then would
-    // be to begin anew.
-    worker::wait_for_locks_without_limit();
-    match build_all() {
+    match make_all() {
         Ok(()) => shared::worker_idle(None),
-        // Somebody uses the table alone, or the extension is gone: it is looked at again.
-        Err(error) if error.code == PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE => {}
         Err(_) if matches!(worker::transaction(installed::is_installed), Ok(false)) => {
             shared::worker_idle(None)
         }
         Err(error) => worker::log(
             PgLogLevel::WARNING,
             error.code,
-            format!("rag_ext: a vector index cannot be built: {}", error.message),
+            format!("rag_ext: codes of vectors cannot be made: {}", error.one_line()),
             Some("It is tried again; meanwhile vector search compares all chunks."),
         ),
     }
 }
 
-fn build_all() -> Result<()> {
+/// One transaction for each segment. What is damaged, or in somebody's hands, does not keep others from it.
+fn make_all() -> Result<()> {
+    let mut place = (0, 0);
+    let mut damage = None;
     while !worker::should_stop() && worker::transaction(installed::is_installed)? {
-        let missing = worker::transaction(|| vector_index::missing(config::exact_search_limit()))?;
-        let Some(missing) = missing else { break };
-        worker::set_activity("rag_ext: building a vector index");
-        worker::transaction(|| vector_index::remove_remains(&missing))?;
-        utility::run_at_top_level(&missing.statement)?;
+        let Some(missing) = worker::transaction(|| vector_codes::missing(place))? else { break };
+        worker::set_activity("rag_ext: making codes of vectors");
+        place = missing.place();
+        match worker::transaction(|| vector_codes::make(&missing)) {
+            Err(error) if error.is_damage() => damage = Some(error),
+            made => made?,
+        }
     }
-    Ok(())
+    damage.map_or(Ok(()), Err)
 }

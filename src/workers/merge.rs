@@ -6,8 +6,9 @@
 use crate::config;
 use crate::error::{Error, Result, sqlstate_text, unless_locked};
 use crate::pg::{interrupts, worker};
+use crate::storage::collection::{self, Collection};
 use crate::storage::segment::{self, SegmentHeader};
-use crate::storage::{Id, chunk, collection};
+use crate::storage::{Id, chunk};
 use rag_bm25::{Entry, Language, Segment};
 use std::collections::HashSet;
 
@@ -89,7 +90,7 @@ fn try_merge(domain: Id, has_deleted: bool) -> Result<bool> {
         }
         let headers = segment::lock_for_merge(domain)?;
         // What is deleted of segments that somebody else holds stays counted.
-        if has_deleted && found.iter().any(|f| headers.iter().all(|h| h.id != f.id)) {
+        if has_deleted && found.iter().any(|f| headers.iter().all(|h| h.id() != f.id())) {
             let code = pgrx::PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE;
             return Err(Error::new(code, "keyword segments of the domain are locked"));
         }
@@ -99,10 +100,12 @@ fn try_merge(domain: Id, has_deleted: bool) -> Result<bool> {
             return Ok(false);
         }
         worker::set_activity("rag_ext: merging keyword segments");
+        let collection =
+            collection::of_domain(domain)?.ok_or_else(|| Error::internal("a domain has no collection"))?;
         if outdated {
-            rebuild(domain, &chosen)?;
+            rebuild(domain, &collection, &chosen)?;
         } else {
-            merge_segments(domain, &chosen)?;
+            merge_segments(domain, &collection, &chosen)?;
         }
         segment::forget_merge_failure(domain)?;
         Ok(true)
@@ -120,7 +123,7 @@ fn full_tiers(headers: &[SegmentHeader]) -> Vec<SegmentHeader> {
     }
 }
 
-fn merge_segments(domain: Id, chosen: &[SegmentHeader]) -> Result<()> {
+fn merge_segments(domain: Id, collection: &Collection, chosen: &[SegmentHeader]) -> Result<()> {
     let Some(first) = chosen.first() else { return Ok(()) };
     let mut open: Vec<Segment> = Vec::with_capacity(chosen.len());
     let mut ids = Vec::new();
@@ -133,19 +136,18 @@ fn merge_segments(domain: Id, chosen: &[SegmentHeader]) -> Result<()> {
     let alive: HashSet<Id> = chunk::alive(domain, &ids)?.into_iter().collect();
     if let Some(bytes) = rag_bm25::merge_while(&open, &|id| alive.contains(&id), interrupts::goes_on)? {
         let merged = Segment::open(bytes.clone())?;
-        segment::insert(domain, &first.language, merged.len(), &bytes)?;
+        let chunks: Vec<Id> = merged.ids().collect();
+        segment::insert(domain, (&first.language, &collection.model), &chunks, &bytes)?;
     }
-    let replaced: Vec<Id> = chosen.iter().map(|h| h.id).collect();
+    let replaced: Vec<Id> = chosen.iter().map(SegmentHeader::id).collect();
     segment::delete(domain, &replaced)
 }
 
 /// Analyses all chunks of a domain anew.
-fn rebuild(domain: Id, chosen: &[SegmentHeader]) -> Result<()> {
-    let collection =
-        collection::of_domain(domain)?.ok_or_else(|| Error::internal("a domain has no collection"))?;
+fn rebuild(domain: Id, collection: &Collection, chosen: &[SegmentHeader]) -> Result<()> {
     let language = Language::from_name(&collection.language)
         .ok_or_else(|| Error::invalid(format!("unknown language \"{}\"", collection.language)))?;
-    let replaced: Vec<Id> = chosen.iter().map(|h| h.id).collect();
+    let replaced: Vec<Id> = chosen.iter().map(SegmentHeader::id).collect();
     let mut ids = HashSet::new();
     for header in chosen {
         ids.extend(Segment::open(segment::load_latest(header)?)?.ids());
@@ -160,7 +162,8 @@ fn rebuild(domain: Id, chosen: &[SegmentHeader]) -> Result<()> {
                 Entry { id: *id, title, body }
             }),
         )?;
-        segment::insert(domain, &collection.language, entries.len() as u32, &bytes)?;
+        let chunks: Vec<Id> = entries.iter().map(|(id, _, _)| *id).collect();
+        segment::insert(domain, (&collection.language, &collection.model), &chunks, &bytes)?;
     }
     segment::delete(domain, &replaced)
 }

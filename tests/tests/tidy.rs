@@ -42,10 +42,11 @@ const LAYERS: [(&str, &[&str]); 12] = [
 ];
 
 /// Which crates of the workspace each pure crate may know.
-const CRATES: [(&str, &[&str]); 7] = [
+const CRATES: [(&str, &[&str]); 8] = [
     ("rag_core", &[]),
     ("rag_parse", &["rag_core"]),
     ("rag_bm25", &["rag_core"]),
+    ("rag_vector", &[]),
     ("rag_wire", &["rag_core"]),
     ("rag_llm", &["rag_core", "rag_wire"]),
     ("rag_engine", &["rag_core", "rag_llm", "rag_parse", "rag_wire"]),

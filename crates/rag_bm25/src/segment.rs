@@ -114,7 +114,7 @@ impl Segment {
     }
 
     /// The id of an entry, which must be below [`Segment::len`].
-    pub(crate) fn id(&self, entry: u32) -> u128 {
+    pub fn id(&self, entry: u32) -> u128 {
         u128::from_be_bytes(self.row(Section::Ids, entry))
     }
 

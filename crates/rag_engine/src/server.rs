@@ -7,7 +7,7 @@ use crate::{log, process};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::Uid;
 use rag_wire::{
-    FailureCode, FrameError, Hello, PROTOCOL_VERSION, Reply, Request, Settings, Welcome, read_frame,
+    FailureCode, FrameError, Hello, Lane, PROTOCOL_VERSION, Reply, Request, Settings, Welcome, read_frame,
     write_frame,
 };
 use std::io::{self, BufReader, Read};
@@ -23,6 +23,12 @@ use std::time::Duration;
 
 /// Most connections served at once: one thread each, which sleeps most of the time.
 const MAX_CONNECTIONS: usize = 1000;
+
+/// Of these, kept for background work: sessions that ask all at once keep no document waiting.
+const KEPT_FOR_BULK: usize = 50;
+
+/// A connection on which nothing is asked for so long is closed: a session that asks again makes another one.
+const IDLE: Duration = Duration::from_secs(10);
 
 /// Connections beyond that which are told so in words; further ones are closed.
 const REFUSALS: usize = 64;
@@ -133,16 +139,18 @@ fn accept(engine: &Arc<Engine>, listener: &UnixListener) -> ExitCode {
             log::warning("a connection by another user was refused");
             continue;
         }
-        if open.fetch_add(1, Ordering::AcqRel) >= MAX_CONNECTIONS {
+        let others = open.fetch_add(1, Ordering::AcqRel);
+        if others >= MAX_CONNECTIONS {
             open.fetch_sub(1, Ordering::AcqRel);
             let _ = refused.try_send(stream);
             continue;
         }
         let place = Connection { open: open.clone() };
         let engine = engine.clone();
+        let is_for_bulk = others >= MAX_CONNECTIONS - KEPT_FOR_BULK;
         let serve = move || {
             let _place = place;
-            converse(&engine, &stream);
+            converse(&engine, &stream, is_for_bulk);
         };
         if let Err(e) = spawn("rag-connection", serve) {
             log::warning(format_args!("cannot start a thread for a connection: {e}"));
@@ -165,10 +173,10 @@ fn is_same_user(stream: &UnixStream) -> bool {
     getsockopt(stream, PeerCredentials).is_ok_and(|peer| Uid::from_raw(peer.uid()) == Uid::effective())
 }
 
-/// Greets a client and answers its requests, until it hangs up or says something that is no message.
-fn converse(engine: &Arc<Engine>, stream: &UnixStream) {
-    let ended =
-        greet(stream).and_then(|agreed| if agreed { answer_requests(engine, stream) } else { Ok(()) });
+/// Greets a client and answers its requests, until it hangs up, is idle or says something that is no message.
+fn converse(engine: &Arc<Engine>, stream: &UnixStream, is_for_bulk: bool) {
+    let ended = greet(stream)
+        .and_then(|agreed| if agreed { answer_requests(engine, stream, is_for_bulk) } else { Ok(()) });
     match ended {
         Err(error @ (FrameError::TooLong(_) | FrameError::Malformed(_))) => {
             log::warning(format_args!("a connection was closed: {error}"));
@@ -188,9 +196,16 @@ fn greet(mut stream: &UnixStream) -> Result<bool, FrameError> {
     Ok(hello.protocol == PROTOCOL_VERSION)
 }
 
-fn answer_requests(engine: &Arc<Engine>, mut stream: &UnixStream) -> Result<(), FrameError> {
+fn answer_requests(
+    engine: &Arc<Engine>,
+    mut stream: &UnixStream,
+    is_for_bulk: bool,
+) -> Result<(), FrameError> {
     loop {
         let request: Request = read_request(stream)?;
+        if is_for_bulk && request.lane != Lane::Bulk {
+            return write_frame(&mut stream, &full());
+        }
         let mut deliver = |reply| write_frame(&mut &*stream, &reply).is_ok();
         let Some(reply) = calls::answer(engine, request, stream.as_fd(), &mut deliver) else { return Ok(()) };
         match write_frame(&mut stream, &reply) {
@@ -204,16 +219,19 @@ fn answer_requests(engine: &Arc<Engine>, mut stream: &UnixStream) -> Result<(), 
     }
 }
 
-/// Waits as long as it takes for a request to begin, but not long for it to end.
+/// Waits for a request to begin until the connection counts as idle, which reads as its end, and not long for it to end.
 fn read_request(stream: &UnixStream) -> Result<Request, FrameError> {
     let mut first = [0u8; 1];
-    stream.set_read_timeout(None)?;
+    stream.set_read_timeout(Some(IDLE))?;
     let mut reader = stream;
     loop {
         match reader.read(&mut first) {
             Ok(0) => return Err(FrameError::Closed),
             Ok(_) => break,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                return Err(FrameError::Closed);
+            }
             Err(e) => return Err(e.into()),
         }
     }
@@ -235,10 +253,14 @@ fn refuse(mut stream: &UnixStream) -> Result<(), FrameError> {
     if greet(stream)? {
         stream.set_read_timeout(soon)?;
         let _: Request = read_frame(&mut stream)?;
-        let message = format!("the engine serves {MAX_CONNECTIONS} connections already");
-        write_frame(&mut stream, &Reply::Failed(failure(FailureCode::QueueFull, message)))?;
+        write_frame(&mut stream, &full())?;
     }
     Ok(())
+}
+
+fn full() -> Reply {
+    let message = format!("the engine serves {MAX_CONNECTIONS} connections already");
+    Reply::Failed(failure(FailureCode::QueueFull, message))
 }
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {

@@ -256,7 +256,7 @@ fn policies_of_anothers_table_run_restricted_and_cannot_change_who_asks() {
     assert_eq!(found(&mut app, &ann).len(), 2);
     app.run(&format!("SELECT rag_accept('role:{ann}', 'notes')"));
     assert_eq!(app.count("SELECT count(*) FROM rag.chunk"), 2);
-    assert_eq!(app.value("SHOW rag_ext.exact_search_limit"), "50000");
+    assert_eq!(app.value("SHOW rag_ext.exact_search_limit"), "2000");
     assert_eq!(app.value("SELECT rag.current_owner()"), format!("user:{gateway}/7"));
     app.run("COMMIT");
     assert_eq!(

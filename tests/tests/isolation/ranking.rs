@@ -103,43 +103,48 @@ fn fifty_far_chunks_come_in_full_beside_20_000_near_ones_of_another() {
 }
 
 #[test]
-fn an_hnsw_index_that_others_share_still_gives_k_rows_and_the_same_ones() {
-    let cluster = Cluster::builder("hnsw").setting("rag_ext.exact_search_limit", "200").start();
-    let database = cluster.database("hnsw");
+fn codes_find_what_comparing_all_vectors_finds_whoever_looks_and_whatever_is_filtered() {
+    let database = Database::new("codes");
     let (mut ann, mut bob) = (database.user("ann"), database.user("bob"));
-    let near = bob.ingest("The lighthouse keeper lights the lamp.", "near");
-    multiply_chunks(&database, &near, 1500);
-    for n in 0..30 {
-        ann.ingest(&format!("Gardening tip {n}: water the tomatoes."), &format!("tip{n}"));
-    }
-    let search = |session: &mut Session, k: usize| {
-        session.column(&format!(
-            "SELECT chunk_id FROM rag_search('lighthouse lamp', k => {k}, mode => 'vector')"
+    bob.run(
+        "INSERT INTO rag.document (uri, content, metadata)
+         SELECT 'lamp' || n, 'Lamp ' || n || ' of lighthouse ' || n % 7, jsonb_build_object('n', n % 10)
+         FROM generate_series(1, 300) n",
+    );
+    ann.run(
+        "INSERT INTO rag.document (uri, content)
+         SELECT 'tip' || n, 'Gardening tip ' || n || ': water the tomatoes.' FROM generate_series(1, 30) n",
+    );
+    bob.settle();
+    ann.settle();
+    // Some are gone, and still in the segments.
+    bob.run("DELETE FROM rag.document WHERE uri IN ('lamp7', 'lamp70')");
+    let mut admin = database.admin();
+    wait_until("a segment is large enough", Duration::from_secs(60), || {
+        admin.count("SELECT count(*) FROM rag.segment_codes") > 0
+    });
+    let search = |session: &mut Session, filter: &str, k: usize| {
+        session.rows(&format!(
+            "SELECT uri, score, details -> 'stages' FROM rag_search('the lamp of a lighthouse', k => {k}, mode => 'vector',
+                 filter => {filter}, options => '{{\"near_duplicates\": \"keep\"}}')"
         ))
     };
-    let exact = search(&mut ann, 30);
-    let mut admin = database.admin();
-    admin.run("ANALYZE");
-    ann.run("INSERT INTO rag.document (uri, content) VALUES ('more', 'Gardening again.')");
-    wait_until("the background builds the index", Duration::from_secs(60), || {
-        admin.count(
-            "SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-             WHERE i.indisvalid AND c.relname LIKE 'embedding%hnsw'",
-        ) == 1
-    });
-    ann.settle();
-    ann.run("DELETE FROM rag.document WHERE uri = 'more'");
-    for session in [&mut ann, &mut bob] {
-        session.run("SET rag_ext.exact_search_limit = 0");
-        for k in [1, 5, 30] {
-            assert_eq!(search(session, k).len(), k);
+    let methods = |rows: &[Vec<Option<String>>]| rows[0][2].clone().unwrap();
+    for (session, all, tenth) in [(&mut bob, 298, 30), (&mut ann, 30, 0)] {
+        for (filter, there) in [("NULL", all), ("'{\"n\": 3}'", tenth)] {
+            for k in [1, 5, 30, 1000] {
+                session.run("SET rag_ext.exact_search_limit = 100000");
+                let exact = search(session, filter, k);
+                session.run("SET rag_ext.exact_search_limit = 0");
+                let coded = search(session, filter, k);
+                let hits = |rows: &[Vec<Option<String>>]| rows.iter().map(|r| r[..2].to_vec()).collect::<Vec<_>>();
+                assert_eq!(coded.len(), k.min(there), "{filter} {k}");
+                assert_eq!(hits(&coded), hits(&exact), "{filter} {k}");
+                if there > 0 {
+                    assert!(methods(&exact).contains("\"exact\""), "{}", methods(&exact));
+                    assert!(methods(&coded).contains("\"rabitq\""), "{}", methods(&coded));
+                }
+            }
         }
     }
-    assert_eq!(search(&mut ann, 30), exact);
-    // Copies of one text: to look for something else among all of them is exact search's business.
-    let details = bob.value(
-        "SELECT details FROM rag_search('lighthouse lamp', k => 5, mode => 'vector', options => '{\"near_duplicates\": \"keep\"}')
-         WHERE rank = 1",
-    );
-    assert!(details.contains("hnsw"), "{details}");
 }

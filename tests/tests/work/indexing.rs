@@ -1,56 +1,101 @@
-//! Vector indexes and merges beside steady ingestion: neither waits for the other.
+//! Codes of vectors, and merges, beside steady ingestion.
 
 use super::{LIMIT, put};
-use rag_tests::{Cluster, wait_until};
+use rag_tests::{Cluster, Session, wait_until};
+
+/// Segments that are large enough for codes of their vectors, and those that have some.
+const CODED: &str = "SELECT count(*) || ' ' || count(k.segment_id)
+     FROM rag.segment s LEFT JOIN rag.segment_codes k ON k.segment_id = s.id AND k.part = 0 WHERE s.part = 0 AND s.entries >= 64";
+
+/// Codes of segments that are gone, and those that are not as long as their segment.
+const WRONG: &str = "SELECT count(*) FROM rag.segment_codes k
+     LEFT JOIN rag.segment s ON s.id = k.segment_id AND s.part = 0
+     CROSS JOIN rag.vector_space v
+     WHERE s.id IS NULL OR v.id <> k.vector_space_id
+        OR k.bytes <> 40 + 4 * v.dimension + (s.entries + 7) / 8 * 8 * (8 + 8 * ((v.dimension + 63) / 64))";
+
+fn method(session: &mut Session) -> String {
+    session.value(
+        "SELECT jsonb_path_query_first(details, '$.stages[*] ? (@.stage == \"vector\").method') #>> '{}'
+         FROM rag_search('note number 125', k => 5, mode => 'vector') WHERE rank = 1",
+    )
+}
 
 #[test]
-fn a_vector_index_is_built_while_ingestion_goes_on() {
-    // A build that was ended is begun again when the launcher looks, once per nap.
-    let cluster = Cluster::builder("index")
+fn codes_come_and_go_with_their_segments_and_are_made_where_they_are_missing() {
+    let cluster = Cluster::builder("codes")
         .setting("rag_ext.exact_search_limit", "40")
-        // Rows are told from pages, of which workers that wait for each other take more than they need.
-        .setting("rag_ext.ingest_workers", "1")
-        // Which is about keyword segments alone.
-        .setting("rag_ext.merge_enabled", "off")
-        .setting("rag_ext.launcher_naptime", "5")
+        .setting("rag_ext.launcher_naptime", "2")
         .start();
-    let database = cluster.database("index");
+    let database = cluster.database("codes");
     let mut session = database.admin();
-    put(&mut session, "default", 20);
-    session.settle();
-    let index = "SELECT count(*) FILTER (WHERE i.indisvalid) || ' of ' || count(*) FROM pg_index i
-                 JOIN pg_class c ON c.oid = i.indexrelid WHERE c.relname LIKE 'embedding%hnsw'";
-    assert_eq!(session.value(index), "0 of 0", "there are too few rows");
-    cluster.configure("rag_ext.ingest_workers = 2");
-    cluster.reload();
+    for round in 1..=10 {
+        put(&mut session, "default", round * 25);
+        session.settle();
+    }
+    let complete = |session: &mut Session| {
+        let coded = session.value(CODED);
+        let (segments, codes) = coded.split_once(' ').unwrap_or_default();
+        assert_ne!(segments, "0", "no segment is large enough");
+        segments == codes
+    };
+    assert!(complete(&mut session), "{}", session.value(CODED));
+    assert_eq!(session.count(WRONG), 0);
+    assert_eq!(method(&mut session), "rabitq");
+    let nearest = "SELECT uri FROM rag_search('note number 125', k => 5, mode => 'vector')";
+    let before = session.column(nearest);
+    assert_eq!(before.len(), 5);
 
-    // An old snapshot holds the build up in its last phase.
-    let mut holder = database.admin();
-    holder.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM rag.embedding");
-    put(&mut session, "default", 80);
-    session.settle();
-    let at_work = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'rag_ext index' AND query = 'rag_ext: building a vector index'";
-    wait_until("the index is being built", LIMIT, || {
-        session.count(at_work) == 1 && session.value(index) == "0 of 1"
+    // As after a restore: all vectors are compared until a worker has made them, which whoever searches asks for.
+    session.run("BEGIN; DELETE FROM rag.segment_codes");
+    assert_eq!(method(&mut session), "exact");
+    assert_eq!(session.column(nearest), before);
+    session.run("COMMIT");
+    wait_until("a search has had them made", LIMIT, || method(&mut session) == "rabitq");
+    assert!(complete(&mut session));
+    assert_eq!((session.count(WRONG), session.column(nearest)), (0, before.clone()));
+
+    // Damaged ones are used by nobody, and rag_verify has them made anew.
+    session.run("UPDATE rag.segment_codes SET data = set_byte(data, 100, 255 - get_byte(data, 100))");
+    assert_eq!(method(&mut session), "rabitq", "what this session has opened is what was written");
+    let mut other = database.admin();
+    assert_eq!(method(&mut other), "exact");
+    assert_eq!(other.column(nearest), before);
+    let damaged = "SELECT count(*) FROM rag_verify(repair => true) WHERE kind = 'vector' AND repaired";
+    assert!(session.count(damaged) > 0);
+    wait_until("they are made anew", LIMIT, || method(&mut other) == "rabitq");
+    assert_eq!((session.count(WRONG), session.column(nearest)), (0, before));
+
+    // What is merged away or deleted takes them along.
+    session.run("DELETE FROM rag.document WHERE uri <> 'n125'");
+    wait_until("the deleted are merged away", LIMIT, || {
+        session.count("SELECT count(*) FROM rag.deletion_count") == 0
     });
-    put(&mut session, "default", 120);
-    session.settle();
-    assert_eq!(session.value(index), "0 of 1", "documents were written while the index was being built");
-
-    // Whoever ends the build leaves half an index, which is replaced.
-    session
-        .run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'rag_ext index'");
-    wait_until("the builder is gone", LIMIT, || session.count(at_work) == 0);
-    holder.run("COMMIT");
-    wait_until("the index is there", LIMIT, || session.value(index) == "1 of 1");
-    put(&mut session, "default", 130);
-    session.settle();
-    let nearest =
-        session.column("SELECT title IS NULL FROM rag_search('note number 125', k => 5, mode => 'vector')");
-    assert_eq!(nearest.len(), 5);
+    assert_eq!(session.value(CODED), "0 0");
+    assert_eq!(session.count("SELECT count(*) FROM rag.segment_codes"), 0);
     wait_until("the index worker has left", LIMIT, || {
         session.count("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'rag_ext index'") == 0
     });
+}
+
+#[test]
+fn codes_are_made_beside_ingestion_which_waits_for_neither() {
+    let cluster = Cluster::builder("coding").setting("rag_ext.launcher_naptime", "2").start();
+    let database = cluster.database("coding");
+    let mut session = database.admin();
+    put(&mut session, "default", 150);
+    session.settle();
+    // Somebody holds a segment: its codes wait, and nothing else does.
+    session.run("DELETE FROM rag.segment_codes");
+    let mut holder = database.admin();
+    holder.run("BEGIN; SELECT FROM rag.segment FOR UPDATE");
+    put(&mut session, "default", 300);
+    session.settle();
+    assert_eq!(session.count("SELECT count(*) FROM rag_search('note', k => 1000, mode => 'keyword')"), 300);
+    holder.run("COMMIT");
+    session.run("SET rag_ext.exact_search_limit = 0");
+    wait_until("the codes are there", LIMIT, || method(&mut session) == "rabitq");
+    assert_eq!(session.count(WRONG), 0);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use rag_wire::{
     Call, Chat, ChatEndpoint, ChatMessage, ChatModels, Embeddings, EngineCounters, EngineStatus, Failure,
-    Hello, Lane, ModelInfo, PROTOCOL_VERSION, ParseLimits, Reply, Request, Settings, TextRole, Welcome,
+    FrameError, Hello, Lane, ModelInfo, PROTOCOL_VERSION, ParseLimits, Reply, Request, Settings, TextRole, Welcome,
     read_frame, write_frame,
 };
 use std::io::{BufRead, BufReader};
@@ -110,12 +110,9 @@ impl Engine {
     }
 
     pub(crate) fn connect(&self) -> Client {
-        let mut stream = self.stream();
-        write_frame(&mut stream, &Hello { protocol: PROTOCOL_VERSION }).unwrap();
-        let welcome: Welcome = read_frame(&mut stream).unwrap();
-        assert_eq!(welcome.protocol, PROTOCOL_VERSION);
         Client {
-            stream,
+            stream: greeted(self.stream()),
+            socket: self.socket(),
             lane: Lane::Interactive,
             principal: "role:tester".into(),
             deadline_ms: None,
@@ -169,9 +166,17 @@ pub(crate) fn patiently<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T
     }
 }
 
+fn greeted(mut stream: UnixStream) -> UnixStream {
+    write_frame(&mut stream, &Hello { protocol: PROTOCOL_VERSION }).unwrap();
+    let welcome: Welcome = read_frame(&mut stream).unwrap();
+    assert_eq!(welcome.protocol, PROTOCOL_VERSION);
+    stream
+}
+
 /// A greeted connection.
 pub(crate) struct Client {
     pub(crate) stream: UnixStream,
+    socket: PathBuf,
     pub(crate) lane: Lane,
     pub(crate) principal: String,
     pub(crate) deadline_ms: Option<u32>,
@@ -190,19 +195,31 @@ impl Client {
     }
 
     pub(crate) fn send(&mut self, call: Call) {
+        self.try_send(call).unwrap();
+    }
+
+    fn try_send(&mut self, call: Call) -> Result<(), FrameError> {
         let principals = vec![self.principal.clone()];
         let (deadline_ms, local_only) = (self.deadline_ms, self.local_only);
         let request = Request { lane: self.lane, principals, deadline_ms, local_only, call };
-        write_frame(&mut self.stream, &request).unwrap();
+        write_frame(&mut self.stream, &request)
     }
 
     pub(crate) fn receive(&mut self) -> Reply {
         read_frame(&mut self.stream).unwrap()
     }
 
+    /// As a session does: a connection that was closed because it was idle is made anew.
     pub(crate) fn ask(&mut self, call: Call) -> Result<Reply, Failure> {
-        self.send(call);
-        match self.receive() {
+        let first = self.try_send(call.clone()).and_then(|()| read_frame(&mut self.stream));
+        let reply = first.unwrap_or_else(|_| {
+            let stream = UnixStream::connect(&self.socket).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            self.stream = greeted(stream);
+            self.send(call);
+            self.receive()
+        });
+        match reply {
             Reply::Failed(failure) => Err(failure),
             reply => Ok(reply),
         }
