@@ -1,6 +1,6 @@
 //! Other people's rows change neither a score nor a count.
 
-use rag_tests::{Cluster, Database, Session, wait_until};
+use rag_tests::{Database, Session, wait_until};
 use std::time::Duration;
 
 /// Every number and id of a search, exactly as printed, which is enough to tell every bit.
