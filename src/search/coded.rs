@@ -3,8 +3,8 @@
 //! Whatever domains, filter and hidden rows leave of the entries, the search is over these alone, so none of them costs
 //! recall.
 
+use super::allowed::Listed;
 use super::blob_cache;
-use super::retriever::Allowed;
 use crate::error::Result;
 use crate::pg::interrupts;
 use crate::storage::Id;
@@ -90,7 +90,7 @@ impl CodedEntries {
         &self,
         (query, query_text): (&[f32], &str),
         limit: usize,
-        allowed: Option<&Allowed>,
+        allowed: Option<&Listed>,
     ) -> Result<Vec<VectorHit>> {
         let is_allowed = |id: Id| allowed.is_none_or(|allowed| allowed.chunks.contains(&id));
         let accept = |source: usize, entry: usize| is_allowed(self.segments[source].1.id(entry as u32));

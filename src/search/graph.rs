@@ -1,9 +1,10 @@
 //! The graph at search: what is related to what the query and the best hits name, and documents that are linked to those
 //! of the best hits. All of it read as the caller, within the search's domains: what they may not see is not there.
 
+use super::allowed::Allowed;
 use super::keyword::KeywordRetriever;
 use super::options::GraphUse;
-use super::retriever::{Allowed, retrieve};
+use super::retriever::retrieve;
 use super::scope::Scope;
 use super::{SearchRequest, diagnostics::Stages, scored};
 use crate::error::Result;
@@ -66,7 +67,7 @@ pub(super) fn is_wanted(request: &SearchRequest<'_>) -> bool {
 pub(super) fn extend(
     scope: &Scope,
     request: &SearchRequest<'_>,
-    allowed: Option<&Allowed>,
+    allowed: Option<&Allowed<'_>>,
     order: &mut Vec<Ranked>,
     stages: &mut Stages,
 ) -> Result<()> {
@@ -106,7 +107,7 @@ struct Expansion {
 }
 
 impl Expansion {
-    fn of(scope: &Scope, query: &str, allowed: Option<&Allowed>, order: &[Ranked]) -> Result<Self> {
+    fn of(scope: &Scope, query: &str, allowed: Option<&Allowed<'_>>, order: &[Ranked]) -> Result<Self> {
         let (hits, domains) = Hits::of(scope, order)?;
         let scores = related_chunks(&domains, query, &hits)?;
         let lent = lent_chunks(scope, &domains, query, allowed, &hits, &scores)?;
@@ -303,10 +304,12 @@ fn reached(
 }
 
 /// The chunks of the highest scores that the filter and the caller's rights let through, ties by id.
-fn best_visible(scope: &Scope, allowed: Option<&Allowed>, scores: &HashMap<Id, f64>) -> Result<Vec<Ranked>> {
+fn best_visible(scope: &Scope, allowed: Option<&Allowed<'_>>, scores: &HashMap<Id, f64>) -> Result<Vec<Ranked>> {
+    let ids: Vec<Id> = scores.keys().copied().collect();
+    let passing = allowed.map(|allowed| allowed.chunks(&ids)).transpose()?;
     let mut ranked: Vec<Ranked> = scores
         .iter()
-        .filter(|(chunk, _)| allowed.is_none_or(|allowed| allowed.chunks.contains(chunk)))
+        .filter(|(chunk, _)| passing.as_ref().is_none_or(|passing| passing.contains(chunk)))
         .map(|(id, score)| Ranked { id: *id, score: *score as f32 })
         .collect();
     ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
@@ -324,7 +327,7 @@ fn lent_chunks(
     scope: &Scope,
     domains: &[Id],
     query: &str,
-    allowed: Option<&Allowed>,
+    allowed: Option<&Allowed<'_>>,
     hits: &Hits,
     scores: &HashMap<Id, f64>,
 ) -> Result<Vec<Ranked>> {
@@ -335,7 +338,7 @@ fn lent_chunks(
     let documents: Vec<Id> = candidates.iter().map(|candidate| candidate.document).collect();
     let chunks = graph::chunks_of(domains, &documents, MOST_CHUNKS_OF_DOCUMENT)?;
     let chunks: HashSet<Id> = chunks.into_iter().collect();
-    let within = Allowed { documents, chunks };
+    let within = Allowed::of(documents, chunks);
     let mut retriever = KeywordRetriever::open(scope, query, Some(&within))?;
     let matching = retrieve(&mut retriever, MOST_CHUNKS, |unknown| scope.visible(unknown))?;
     let naming = best_visible(scope, Some(&within), scores)?;
@@ -378,11 +381,13 @@ impl Candidate {
 }
 
 /// Linked documents that may lend chunks, each with its strongest link.
-fn candidates(domains: &[Id], allowed: Option<&Allowed>, hits: &Hits) -> Result<Vec<Candidate>> {
+fn candidates(domains: &[Id], allowed: Option<&Allowed<'_>>, hits: &Hits) -> Result<Vec<Candidate>> {
     let linking = &hits.documents[..hits.documents.len().min(LINKING_DOCUMENTS)];
-    let within: Option<HashSet<Id>> = allowed.map(|allowed| allowed.documents.iter().copied().collect());
+    let links = linked_documents(domains, linking)?;
+    let linked: Vec<Id> = links.iter().map(|link| link.to).collect();
+    let within = allowed.map(|allowed| allowed.documents(&linked)).transpose()?;
     let mut strengths: HashMap<(Id, Id), BTreeMap<LinkNature, f64>> = HashMap::new();
-    for link in linked_documents(domains, linking)? {
+    for link in links {
         let is_allowed = within.as_ref().is_none_or(|within| within.contains(&link.to));
         if link.strength >= LEAST_STRENGTH && !hits.documents.contains(&link.to) && is_allowed {
             let of_pair = strengths.entry((link.from, link.to)).or_default();

@@ -5,7 +5,7 @@ use super::diagnostics::Stages;
 use super::graph::{merged, next_entity};
 use super::options::NextHop;
 use super::preprocess::{RunQuery, next_question};
-use super::retriever::Allowed;
+use super::allowed::Allowed;
 use super::scope::Scope;
 use super::{SearchRequest, rank, scored};
 use crate::error::Result;
@@ -18,7 +18,7 @@ pub(super) fn extend(
     scope: &Scope,
     request: &SearchRequest<'_>,
     wanted: usize,
-    allowed: Option<&Allowed>,
+    allowed: Option<&Allowed<'_>>,
     order: &mut Vec<Ranked>,
     stages: &mut Stages,
 ) -> Result<()> {

@@ -1,6 +1,7 @@
 //! The keyword retriever: BM25 over the segments of the caller's domains, in the call's snapshot.
 
-use super::retriever::{Allowed, Retriever};
+use super::allowed::Allowed;
+use super::retriever::Retriever;
 use super::scope::Scope;
 use super::{blob_cache, visible_segments};
 use crate::error::{Error, Result};
@@ -18,7 +19,7 @@ pub(crate) struct KeywordRetriever<'a> {
     query: &'a str,
     more: &'a str,
     corrections: &'a [Correction],
-    allowed: Option<&'a HashSet<Id>>,
+    allowed: Option<&'a Allowed<'a>>,
     groups: Vec<(Language, Vec<Segment>)>,
     /// Chunks in the segments, with those deleted since the last merges.
     entries: usize,
@@ -27,8 +28,7 @@ pub(crate) struct KeywordRetriever<'a> {
 
 impl<'a> KeywordRetriever<'a> {
     /// Opens the segments.
-    pub(crate) fn open(scope: &Scope, query: &'a str, allowed: Option<&'a Allowed>) -> Result<Self> {
-        let allowed = allowed.map(|allowed| &allowed.chunks);
+    pub(crate) fn open(scope: &Scope, query: &'a str, allowed: Option<&'a Allowed<'a>>) -> Result<Self> {
         let mut opened =
             Self { query, more: "", corrections: &[], allowed, groups: Vec::new(), entries: 0, damage: None };
         let (attached, ordinary): (Vec<Id>, Vec<Id>) =
@@ -76,7 +76,8 @@ impl Retriever for KeywordRetriever<'_> {
     const NAME: &'static str = "keyword";
 
     fn rank(&mut self, limit: usize) -> Result<Vec<Ranked>> {
-        let accept = self.allowed.map(|allowed| move |id: Id| allowed.contains(&id));
+        let listed = self.allowed.and_then(Allowed::listed);
+        let accept = listed.map(|listed| move |id: Id| listed.chunks.contains(&id));
         let accept: Option<&dyn Fn(Id) -> bool> = accept.as_ref().map(|f| f as &dyn Fn(Id) -> bool);
         let mut hits: Vec<Ranked> = Vec::new();
         for (language, group) in &self.groups {

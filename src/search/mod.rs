@@ -4,6 +4,7 @@
 //! hidden; the result then comes from what is left.
 
 pub(crate) mod advice;
+mod allowed;
 mod blob_cache;
 mod coded;
 pub(crate) mod context;
@@ -33,14 +34,15 @@ pub(crate) use blob_cache::{remove_files_of_dropped_databases, remove_stale_file
 
 use crate::error::{Error, Result};
 use crate::storage::chunk::{self, ShownChunk};
-use crate::storage::{Id, document, metadata};
+use crate::storage::Id;
+use allowed::Allowed;
 use diagnostics::{Stages, Watch};
 use keyword::KeywordRetriever;
 use options::{Mode, SearchOptions};
 use preprocess::{Queries, RunQuery};
 use rag_core::filter::Filter;
 use rag_core::fuse::Ranked;
-use retriever::{Allowed, Retriever, retrieve};
+use retriever::{Retriever, retrieve};
 use scope::Scope;
 use serde_json::json;
 use show::{Sieve, show};
@@ -100,21 +102,18 @@ fn search_noting(scope: &Scope, request: &SearchRequest<'_>, mut stages: Stages)
         None => None,
         Some(filter) => {
             let watch = stages.start("filter");
-            let mut documents = metadata::matching_documents(&scope.ids(), filter)?;
-            if scope.may_hide_rows() {
-                documents = document::visible(&scope.ids(), &documents)?;
+            let allowed = Allowed::open(scope, filter)?;
+            match allowed.listed() {
+                Some(listed) if listed.documents.is_empty() => {
+                    advice::filter_found_nothing(scope, filter, &mut stages, watch)?;
+                }
+                Some(listed) => stages.done(watch, listed.documents.len(), listed.chunks.len()),
+                None => stages.done_as(watch, 0, 0, "candidates"),
             }
-            let chunks: HashSet<Id> =
-                chunk::ids_of_documents(&scope.ids(), &documents)?.into_iter().collect();
-            if documents.is_empty() {
-                advice::filter_found_nothing(scope, filter, &mut stages, watch)?;
-            } else {
-                stages.done(watch, documents.len(), chunks.len());
-            }
-            Some(Allowed { documents, chunks })
+            Some(allowed)
         }
     };
-    if allowed.as_ref().is_some_and(|allowed| allowed.documents.is_empty()) {
+    if allowed.as_ref().and_then(Allowed::listed).is_some_and(|listed| listed.documents.is_empty()) {
         advice::nothing_to_search(scope, &mut stages)?;
         return Ok(SearchOutcome { hits: Vec::new(), stages, words: None });
     }
@@ -148,7 +147,7 @@ fn candidates(
     scope: &Scope,
     request: &SearchRequest<'_>,
     queries: &Queries,
-    allowed: Option<&Allowed>,
+    allowed: Option<&Allowed<'_>>,
     stages: &mut Stages,
 ) -> Result<Vec<SearchHit>> {
     let mut wanted = request.options.candidates.max(request.k);
@@ -207,17 +206,17 @@ fn keyword_only(
     scope: &Scope,
     request: &SearchRequest<'_>,
     query: &RunQuery,
-    allowed: Option<&Allowed>,
+    allowed: Option<&Allowed<'_>>,
     mut stages: Stages,
 ) -> Result<SearchOutcome> {
     let watch = stages.start(KeywordRetriever::NAME);
     let words = query.keyword.as_deref().unwrap_or(request.query);
     let mut retriever = KeywordRetriever::open(scope, words, allowed)?.with(&query.more, &query.corrections);
-    let (mut sieve, mut found) = first_keyword_hits(scope, request, &mut retriever, request.k)?;
+    let (mut sieve, mut found) = first_keyword_hits(scope, request, allowed, &mut retriever, request.k)?;
     let mut wanted = request.k;
     while found == wanted && wanted < MOST_CANDIDATES && sieve.is_short(request.k) {
         wanted = (request.options.candidates.max(wanted) * REFILL).min(MOST_CANDIDATES);
-        (sieve, found) = first_keyword_hits(scope, request, &mut retriever, wanted)?;
+        (sieve, found) = first_keyword_hits(scope, request, allowed, &mut retriever, wanted)?;
     }
     retrieved(&mut stages, watch, &retriever, found);
     let mut hits = sieve.finish(request.k, &mut stages);
@@ -229,12 +228,15 @@ fn keyword_only(
 fn first_keyword_hits(
     scope: &Scope,
     request: &SearchRequest<'_>,
+    allowed: Option<&Allowed<'_>>,
     retriever: &mut KeywordRetriever<'_>,
     wanted: usize,
 ) -> Result<(Sieve, usize)> {
     let mut shown = HashMap::new();
     let hits = retrieve(retriever, wanted, |unknown| {
-        let found = chunk::show(&scope.ids(), unknown)?;
+        let passing = allowed.map(|allowed| allowed.chunks(unknown)).transpose()?;
+        let passing = passing.map(|passing| passing.into_iter().collect::<Vec<Id>>());
+        let found = chunk::show(&scope.ids(), passing.as_deref().unwrap_or(unknown))?;
         let ids = found.keys().copied().collect();
         shown.extend(found);
         Ok(ids)
@@ -307,7 +309,7 @@ fn rank(
     request: &SearchRequest<'_>,
     query: &RunQuery,
     wanted: usize,
-    allowed: Option<&Allowed>,
+    allowed: Option<&Allowed<'_>>,
     stages: &mut Stages,
 ) -> Result<RankedHits> {
     let is_hybrid = request.mode == Mode::Hybrid;
@@ -321,7 +323,8 @@ fn rank(
             || Ok(KeywordRetriever::open(scope, words, allowed)?.with(&query.more, &query.corrections));
         let substitute =
             is_hybrid.then_some(Substitute { makes_up_for: Error::is_damage, name: VectorRetriever::NAME });
-        let found = ask(open, wanted, |unknown| scope.visible(unknown), substitute, stages)?;
+        let look = |unknown: &[Id]| allowed::visible(scope, allowed, unknown);
+        let found = ask(open, wanted, look, substitute, stages)?;
         visible = Some(found.as_ref().map_or(0, |(retriever, _)| retriever.ranked()));
         keyword = found.map(|(_, hits)| hits);
     }
@@ -331,7 +334,7 @@ fn rank(
         let look = |unknown: &[Id]| {
             let others: Vec<Id> = unknown.iter().copied().filter(|id| !seen.contains(id)).collect();
             if !others.is_empty() {
-                seen.extend(scope.visible(&others)?);
+                seen.extend(allowed::visible(scope, allowed, &others)?);
             }
             Ok(unknown.iter().copied().filter(|id| seen.contains(id)).collect())
         };

@@ -6,13 +6,6 @@ use rag_core::fuse::Ranked;
 use rag_core::top_up::top_up;
 use std::collections::HashSet;
 
-/// Documents that a filter lets through, with their chunks. A retriever ranks these alone, so that a filter takes
-/// nothing from the best hits.
-pub(crate) struct Allowed {
-    pub(crate) documents: Vec<Id>,
-    pub(crate) chunks: HashSet<Id>,
-}
-
 /// Ranks the chunks of a scope for a query, by words or by meaning. Made for one call, under its snapshot; asks for
 /// interrupts while it ranks.
 pub(crate) trait Retriever {

@@ -1,8 +1,9 @@
 //! The vector retriever: exact up to a number of chunks, above it over the codes of segments. The choice is ours, by what
 //! the caller sees; never the planner's.
 
+use super::allowed::Allowed;
 use super::coded::CodedEntries;
-use super::retriever::{Allowed, Retriever};
+use super::retriever::Retriever;
 use super::scope::Scope;
 use super::visible_segments;
 use crate::config;
@@ -23,7 +24,7 @@ const CODED: &str = "rabitq";
 
 /// Ranks by the cosine of vectors.
 pub(crate) struct VectorRetriever<'a> {
-    allowed: Option<&'a Allowed>,
+    allowed: Option<&'a Allowed<'a>>,
     /// The query's vector in the space of each model, and the domains whose chunks have theirs there.
     groups: Vec<Group>,
     visible: usize,
@@ -60,7 +61,7 @@ impl<'a> VectorRetriever<'a> {
     pub(crate) fn open(
         scope: &Scope,
         (text, role): (&str, TextRole),
-        allowed: Option<&'a Allowed>,
+        allowed: Option<&'a Allowed<'a>>,
         visible: Option<usize>,
     ) -> Result<Self> {
         let visible = match visible {
@@ -87,7 +88,7 @@ impl Retriever for VectorRetriever<'_> {
     const NAME: &'static str = "vector";
 
     fn rank(&mut self, limit: usize) -> Result<Vec<Ranked>> {
-        let compared = self.allowed.map_or(self.visible, |allowed| allowed.chunks.len());
+        let compared = self.allowed.and_then(Allowed::listed).map_or(self.visible, |listed| listed.chunks.len());
         let is_exact = compared as i64 <= config::exact_search_limit();
         let mut hits: Vec<VectorHit> = Vec::new();
         self.method = EXACT;
@@ -98,10 +99,11 @@ impl Retriever for VectorRetriever<'_> {
             hits.extend(match coded {
                 Some(coded) => {
                     self.method = CODED;
-                    elevated(|| coded.nearest((&vector, &text), limit, allowed))?
+                    elevated(|| coded.nearest((&vector, &text), limit, allowed.and_then(Allowed::listed)))?
                 }
                 None => {
-                    let documents = allowed.map(|allowed| allowed.documents.as_slice());
+                    let listed = allowed.map(Allowed::list).transpose()?;
+                    let documents = listed.map(|listed| listed.documents.as_slice());
                     elevated(|| embedding::nearest_exact(space, &group.domains, &text, limit, documents))?
                 }
             });

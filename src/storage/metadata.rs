@@ -151,19 +151,66 @@ pub(crate) fn missing_keys(domains: &[Id], keys: Vec<String>) -> Result<Vec<Stri
     )
 }
 
-/// Documents of the domains whose metadata passes the filter.
-pub(crate) fn matching_documents(domains: &[Id], filter: &Filter) -> Result<Vec<Id>> {
-    let mut statement = Statement { args: vec![uuids(domains.iter().copied()).into()] };
+/// Documents of the domains whose metadata passes the filter; some of them where they are more than `at_most`.
+pub(crate) fn matching_documents(
+    domains: &[Id],
+    filter: &Filter,
+    at_most: Option<usize>,
+) -> Result<Vec<Id>> {
+    let mut statement = Statement::new(domains, Way::Listing);
     let condition = statement.condition(filter);
-    let sql = format!("SELECT d.id FROM rag.document d WHERE d.domain_id = ANY ($1) AND ({condition})");
-    spi::read_snapshot_once(&sql, statement.args, |row| row.require::<Uuid>(1).map(id))
+    let limit = statement.bind(at_most.map(|most| most as i64));
+    statement.read(&format!(
+        "SELECT d.id FROM rag.document d WHERE d.domain_id = ANY ($1) AND ({condition}) LIMIT {limit}"
+    ))
+}
+
+/// Those of the documents, of these domains, whose metadata passes the filter.
+pub(crate) fn matching_of_documents(domains: &[Id], filter: &Filter, documents: &[Id]) -> Result<Vec<Id>> {
+    let mut statement = Statement::new(domains, Way::Testing);
+    let documents = statement.bind(uuids(documents.iter().copied()));
+    let condition = statement.condition(filter);
+    statement.read(&format!(
+        "SELECT d.id FROM unnest({documents}::uuid[]) h (id) JOIN rag.document d ON d.id = h.id
+         WHERE d.domain_id = ANY ($1) AND ({condition})"
+    ))
+}
+
+/// Those of the chunks, of these domains, whose documents' metadata passes the filter.
+pub(crate) fn matching_of_chunks(domains: &[Id], filter: &Filter, chunks: &[Id]) -> Result<Vec<Id>> {
+    let mut statement = Statement::new(domains, Way::Testing);
+    let chunks = statement.bind(uuids(chunks.iter().copied()));
+    let condition = statement.condition(filter);
+    statement.read(&format!(
+        "SELECT c.id FROM unnest({chunks}::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
+         JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
+         WHERE c.domain_id = ANY ($1) AND ({condition})"
+    ))
+}
+
+/// How documents that pass are found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// All rows of a condition are looked up at once.
+    Listing,
+    /// Those of one document after the other.
+    Testing,
 }
 
 struct Statement {
     args: Vec<spi::Arg>,
+    way: Way,
 }
 
 impl Statement {
+    fn new(domains: &[Id], way: Way) -> Self {
+        Self { args: vec![uuids(domains.iter().copied()).into()], way }
+    }
+
+    fn read(self, sql: &str) -> Result<Vec<Id>> {
+        spi::read_snapshot_once(sql, self.args, |row| row.require::<Uuid>(1).map(id))
+    }
+
     fn bind(&mut self, arg: impl Into<spi::Arg>) -> String {
         self.args.push(arg.into());
         format!("${}", self.args.len())
@@ -175,25 +222,23 @@ impl Statement {
             Filter::Any(filters) => self.joined(filters, " OR ", "false"),
             Filter::Not(filter) => format!("NOT ({})", self.condition(filter)),
             Filter::Exists { key, exists } => {
-                let rows = self.rows_of_key(key, "true");
-                format!("d.id {} ({rows})", if *exists { "IN" } else { "NOT IN" })
+                let is_there = self.has_row(key, "true");
+                if *exists { is_there } else { format!("NOT {is_there}") }
             }
             Filter::In { key, values } => {
                 let test = self.equal_to_any(values);
-                let rows = self.rows_of_key(key, &test);
-                format!("d.id IN ({rows})")
+                self.has_row(key, &test)
             }
             Filter::NotIn { key, values } => {
-                let all = self.rows_of_key(key, "true");
+                let is_there = self.has_row(key, "true");
                 let test = self.equal_to_any(values);
-                let equal = self.rows_of_key(key, &test);
-                format!("(d.id IN ({all}) AND d.id NOT IN ({equal}))")
+                let is_equal = self.has_row(key, &test);
+                format!("({is_there} AND NOT {is_equal})")
             }
             Filter::Range { key, bounds } => {
                 let tests: Vec<String> =
                     bounds.iter().map(|(bound, limit)| self.within(*bound, limit)).collect();
-                let rows = self.rows_of_key(key, &tests.join(" AND "));
-                format!("d.id IN ({rows})")
+                self.has_row(key, &tests.join(" AND "))
             }
             Filter::Prefix { key, prefix } => {
                 let low = self.bind(prefix.clone());
@@ -201,8 +246,7 @@ impl Statement {
                     Some(high) => format!("m.text_value >= {low} AND m.text_value < {}", self.bind(high)),
                     None => format!("m.text_value >= {low}"),
                 };
-                let rows = self.rows_of_key(key, &test);
-                format!("d.id IN ({rows})")
+                self.has_row(key, &test)
             }
         }
     }
@@ -212,11 +256,20 @@ impl Statement {
         if parts.is_empty() { empty.to_owned() } else { parts.join(with) }
     }
 
-    fn rows_of_key(&mut self, key: &str, test: &str) -> String {
+    /// Whether a document has a value of the key that passes a test.
+    fn has_row(&mut self, key: &str, test: &str) -> String {
         let key = self.bind(key);
-        format!(
-            "SELECT m.document_id FROM rag.metadata_value m WHERE m.domain_id = ANY ($1) AND m.key = {key} AND ({test})"
-        )
+        match self.way {
+            Way::Listing => format!(
+                "(d.id IN (SELECT m.document_id FROM rag.metadata_value m
+                           WHERE m.domain_id = ANY ($1) AND m.key = {key} AND ({test})))"
+            ),
+            // Neither a join nor a hashed subplan may come of it, which would read the rows of all documents.
+            Way::Testing => format!(
+                "coalesce((SELECT true FROM rag.metadata_value m WHERE m.domain_id = d.domain_id
+                           AND m.document_id = d.id AND m.key = {key} AND ({test}) LIMIT 1), false)"
+            ),
+        }
     }
 
     /// Texts and numbers in one array each, so that many values are one index condition.

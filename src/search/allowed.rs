@@ -1,0 +1,130 @@
+//! What a filter lets through: listed where that is little, and looked up for what is found where it is much.
+
+use super::scope::Scope;
+use crate::error::Result;
+use crate::storage::{Id, chunk, document, metadata};
+use rag_core::filter::Filter;
+use std::cell::{Cell, OnceCell};
+use std::collections::HashSet;
+
+/// Most documents that are listed before anything is searched for: to list them takes some milliseconds.
+const MOST_LISTED: usize = 5_000;
+
+/// Most chunks and documents that are looked up one by one. Where they are still not enough, the filter lets little
+/// through of what is like the query, and all that it lets through is listed.
+const MOST_TESTED: usize = 4_000;
+
+/// Documents that a filter lets through, with their chunks, so that it takes nothing from the best hits.
+pub(crate) struct Allowed<'a> {
+    /// Without one there is a list.
+    filter: Option<&'a Filter>,
+    domains: Vec<Id>,
+    may_hide_rows: bool,
+    listed: OnceCell<Listed>,
+    tested: Cell<usize>,
+}
+
+/// All of them.
+pub(crate) struct Listed {
+    pub(crate) documents: Vec<Id>,
+    pub(crate) chunks: HashSet<Id>,
+}
+
+impl<'a> Allowed<'a> {
+    /// Lists what the filter lets through, if it is not too much.
+    pub(super) fn open(scope: &Scope, filter: &'a Filter) -> Result<Self> {
+        let allowed = Self {
+            filter: Some(filter),
+            domains: scope.ids(),
+            may_hide_rows: scope.may_hide_rows(),
+            listed: OnceCell::new(),
+            tested: Cell::new(0),
+        };
+        let documents = metadata::matching_documents(&allowed.domains, filter, Some(MOST_LISTED + 1))?;
+        if documents.len() <= MOST_LISTED {
+            let listed = allowed.with_chunks(documents)?;
+            let _ = allowed.listed.set(listed);
+        }
+        Ok(allowed)
+    }
+
+    /// Just these.
+    pub(super) fn of(documents: Vec<Id>, chunks: HashSet<Id>) -> Self {
+        Self {
+            filter: None,
+            domains: Vec::new(),
+            may_hide_rows: false,
+            listed: OnceCell::from(Listed { documents, chunks }),
+            tested: Cell::new(0),
+        }
+    }
+
+    /// All of them, where they have been listed. A retriever ranks these alone.
+    pub(super) fn listed(&self) -> Option<&Listed> {
+        self.listed.get()
+    }
+
+    /// All of them.
+    pub(super) fn list(&self) -> Result<&Listed> {
+        if let (None, Some(filter)) = (self.listed.get(), self.filter) {
+            let documents = metadata::matching_documents(&self.domains, filter, None)?;
+            let listed = self.with_chunks(documents)?;
+            return Ok(self.listed.get_or_init(|| listed));
+        }
+        Ok(self.listed.get_or_init(|| Listed { documents: Vec::new(), chunks: HashSet::new() }))
+    }
+
+    /// Those of the chunks that it lets through.
+    pub(super) fn chunks(&self, chunks: &[Id]) -> Result<HashSet<Id>> {
+        match self.filter_to_test(chunks.len()) {
+            Some(filter) => {
+                let found = metadata::matching_of_chunks(&self.domains, filter, chunks)?;
+                Ok(found.into_iter().collect())
+            }
+            None => {
+                let listed = self.list()?;
+                Ok(chunks.iter().copied().filter(|id| listed.chunks.contains(id)).collect())
+            }
+        }
+    }
+
+    /// Those of the documents that it lets through.
+    pub(super) fn documents(&self, documents: &[Id]) -> Result<HashSet<Id>> {
+        match self.filter_to_test(documents.len()) {
+            Some(filter) => {
+                let found = metadata::matching_of_documents(&self.domains, filter, documents)?;
+                Ok(found.into_iter().collect())
+            }
+            None => {
+                let listed: HashSet<Id> = self.list()?.documents.iter().copied().collect();
+                Ok(documents.iter().copied().filter(|id| listed.contains(id)).collect())
+            }
+        }
+    }
+
+    /// The filter, where nothing is listed and so many more may be looked up.
+    fn filter_to_test(&self, count: usize) -> Option<&'a Filter> {
+        let tested = self.tested.get() + count;
+        self.tested.set(tested);
+        self.filter.filter(|_| self.listed.get().is_none() && tested <= MOST_TESTED)
+    }
+
+    fn with_chunks(&self, mut documents: Vec<Id>) -> Result<Listed> {
+        if self.may_hide_rows {
+            documents = document::visible(&self.domains, &documents)?;
+        }
+        let chunks = chunk::ids_of_documents(&self.domains, &documents)?.into_iter().collect();
+        Ok(Listed { documents, chunks })
+    }
+}
+
+/// Those of the chunks that the caller sees, and a filter lets through.
+pub(super) fn visible(scope: &Scope, allowed: Option<&Allowed<'_>>, chunks: &[Id]) -> Result<HashSet<Id>> {
+    match allowed {
+        None => scope.visible(chunks),
+        Some(allowed) => {
+            let visible: Vec<Id> = scope.visible(chunks)?.into_iter().collect();
+            allowed.chunks(&visible)
+        }
+    }
+}
