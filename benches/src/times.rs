@@ -31,6 +31,16 @@ impl Times {
         self.0.extend(&other.0);
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The sum.
     pub fn total(&self) -> Duration {
         self.0.iter().sum()

@@ -1,0 +1,46 @@
+//! What the table comes to: what a small owner pays for a large one, what growing costs, and what the same costs where it
+//! is written plainly.
+
+use crate::figures::Figures;
+use crate::plainly::PLAINLY;
+use crate::searches::{ALONE, BESIDE, SEARCHES};
+
+/// How much slower a small owner may be beside a large one.
+const MOST_BESIDE: f64 = 1.2;
+
+pub(crate) fn print(figures: &Figures) {
+    println!("a small owner beside a large one / alone, p50, goal at most {MOST_BESIDE}:");
+    for search in SEARCHES.iter().filter(|search| search.filter.is_none()) {
+        let shown = beside(figures, search.name).into_iter().map(|(size, ratio)| {
+            let verdict = if ratio <= MOST_BESIDE { "ok" } else { "MISS" };
+            format!("{size}: {ratio:.2} {verdict}")
+        });
+        println!("  {}: {}", search.name, shown.collect::<Vec<_>>().join(", "));
+    }
+    if let [first, .., last] = figures.sizes()[..] {
+        println!("the large owner, {last} / {first} chunks, p50:");
+        for search in &SEARCHES {
+            print_ratio(figures, search.name, [(last, "large"), (first, "large")]);
+        }
+    }
+    for size in figures.sizes() {
+        println!("{size} chunks, plainly / rag_search, p50:");
+        for search in &SEARCHES {
+            print_ratio(figures, search.name, [(*size, PLAINLY), (*size, "large")]);
+        }
+    }
+}
+
+/// Of each size, how much slower the small owner is than alone.
+pub(crate) fn beside(figures: &Figures, what: &str) -> Vec<(usize, f64)> {
+    let (beside, alone) = (figures.series(what, BESIDE), figures.series(what, ALONE));
+    beside.into_iter().zip(alone).map(|((size, beside), (_, alone))| (size, beside / alone)).collect()
+}
+
+/// Prints a ratio, if both figures are there.
+fn print_ratio(figures: &Figures, what: &str, [above, below]: [(usize, &str); 2]) {
+    let get = |(size, owner)| figures.get(size, what, owner);
+    if let (Some(above), Some(below)) = (get(above), get(below)) {
+        println!("  {what}: {:.2} ×", above / below);
+    }
+}
