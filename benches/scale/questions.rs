@@ -34,7 +34,8 @@ impl Questions {
         let long = |sentence: &&String| long_words(sentence).len() >= 4;
         let sentences: Vec<String> = texts.queries.iter().filter(long).take(QUERIES).cloned().collect();
         assert_eq!(sentences.len(), QUERIES, "the texts have too few queries");
-        let words = sentences.iter().map(|sentence| (*random.pick(&long_words(sentence))).to_owned()).collect();
+        let words =
+            sentences.iter().map(|sentence| (*random.pick(&long_words(sentence))).to_owned()).collect();
         let several = sentences.iter().map(|sentence| long_words(sentence)[..4].join(" ")).collect();
         Self { words, several, sentences }
     }

@@ -2,7 +2,7 @@
 //! is written plainly.
 
 use crate::figures::Figures;
-use crate::plainly::PLAINLY;
+use crate::plainly::{PLAINLY, PLAINLY_ANY};
 use crate::searches::{ALONE, BESIDE, SEARCHES};
 
 /// How much slower a small owner may be beside a large one.
@@ -23,10 +23,12 @@ pub(crate) fn print(figures: &Figures) {
             print_ratio(figures, search.name, [(last, "large"), (first, "large")]);
         }
     }
-    for size in figures.sizes() {
-        println!("{size} chunks, plainly / rag_search, p50:");
-        for search in &SEARCHES {
-            print_ratio(figures, search.name, [(*size, PLAINLY), (*size, "large")]);
+    for way in [PLAINLY, PLAINLY_ANY] {
+        for size in figures.sizes() {
+            println!("{size} chunks, {way} / rag_search, p50:");
+            for search in &SEARCHES {
+                print_ratio(figures, search.name, [(*size, way), (*size, "large")]);
+            }
         }
     }
 }

@@ -38,12 +38,11 @@ pub(crate) fn measure(
             wanted += nearest.len();
             found += nearest.iter().filter(|chunk| hits.contains(chunk)).count();
         }
-        figures.add(
-            &format!("recall@10, {}", search.name),
-            owner.name,
-            "share",
-            found as f64 / wanted as f64,
-        );
+        // A small owner may have nothing that passes the filter.
+        if wanted > 0 {
+            let share = found as f64 / wanted as f64;
+            figures.add(&format!("recall@10, {}", search.name), owner.name, "share", share);
+        }
     }
 }
 

@@ -134,10 +134,7 @@ impl BulkRows {
                 "rag.document (domain_id, id, collection, owner, title, uri, metadata, content, text, status, chunks)",
                 &documents,
             ),
-            (
-                "rag.section (domain_id, id, document_id, ordinal, header_path, char_from, char_to)",
-                &sections,
-            ),
+            ("rag.section (domain_id, id, document_id, ordinal, header_path, char_from, char_to)", &sections),
             (
                 "rag.chunk (domain_id, id, document_id, section_id, ordinal, content, context, tokens, char_from, char_to, sha256)",
                 &chunks,
