@@ -66,6 +66,7 @@ fn main() {
     vector_index::hold_workers(&alone);
     let mut alone_owner = Owner::new(&alone, alone.role(), "small");
     alone_owner.fill(&alone, &source, SMALL);
+    vector_index::wait_for_vector_index(&alone, SMALL);
 
     let mut figures = Figures::default();
     for size in sizes() {

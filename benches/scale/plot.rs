@@ -2,7 +2,7 @@
 
 use crate::figures::Figures;
 use crate::plainly::{PLAINLY, PLAINLY_ANY};
-use crate::ratios;
+use crate::searches::RATIO;
 use rag_benches::{AXIS, Anchor, COLOURS, Drawing, GRID};
 
 /// A name, and values by number of chunks.
@@ -23,7 +23,7 @@ pub(crate) fn draw(figures: &Figures) {
     let disk = ["chunks", "keyword segments", "embeddings", "vector index", "vector codes"]
         .map(|store| (store, of(&format!("disk: {store}"), "all")));
     save("scale-disk.svg", "Room on the disk, MiB", &named(disk));
-    let small = ["keyword, sentence", "vector", "hybrid"].map(|what| (what, ratios::beside(figures, what)));
+    let small = ["keyword, sentence", "vector", "hybrid"].map(|what| (what, of(what, RATIO)));
     save("scale-small-owner.svg", "1,000 chunks beside a large owner, times as slow as alone", &named(small));
 }
 

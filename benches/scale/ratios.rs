@@ -3,15 +3,15 @@
 
 use crate::figures::Figures;
 use crate::plainly::{PLAINLY, PLAINLY_ANY};
-use crate::searches::{ALONE, BESIDE, SEARCHES};
+use crate::searches::{RATIO, SEARCHES};
 
 /// How much slower a small owner may be beside a large one.
 const MOST_BESIDE: f64 = 1.2;
 
 pub(crate) fn print(figures: &Figures) {
-    println!("a small owner beside a large one / alone, p50, goal at most {MOST_BESIDE}:");
+    println!("a small owner beside a large one / alone, median of pairs, goal at most {MOST_BESIDE}:");
     for search in SEARCHES.iter().filter(|search| search.filter.is_none()) {
-        let shown = beside(figures, search.name).into_iter().map(|(size, ratio)| {
+        let shown = figures.series(search.name, RATIO).into_iter().map(|(size, ratio)| {
             let verdict = if ratio <= MOST_BESIDE { "ok" } else { "MISS" };
             format!("{size}: {ratio:.2} {verdict}")
         });
@@ -31,12 +31,6 @@ pub(crate) fn print(figures: &Figures) {
             }
         }
     }
-}
-
-/// Of each size, how much slower the small owner is than alone.
-pub(crate) fn beside(figures: &Figures, what: &str) -> Vec<(usize, f64)> {
-    let (beside, alone) = (figures.series(what, BESIDE), figures.series(what, ALONE));
-    beside.into_iter().zip(alone).map(|((size, beside), (_, alone))| (size, beside / alone)).collect()
 }
 
 /// Prints a ratio, if both figures are there.

@@ -47,6 +47,9 @@ pub(crate) const SEARCHES: [Search; 9] = [
 pub(crate) const BESIDE: &str = "small";
 pub(crate) const ALONE: &str = "small, alone";
 
+/// And how many times as long as alone they wait beside the others.
+pub(crate) const RATIO: &str = "small / alone";
+
 /// Times of all searches of the large owner, and the memory that a session of theirs has come to.
 pub(crate) fn measure_large(
     figures: &mut Figures,
@@ -83,6 +86,8 @@ pub(crate) fn measure_small(
         for (owner, times) in [BESIDE, ALONE].into_iter().zip(&times) {
             figures.add_times(search.name, owner, times);
         }
+        let [beside, alone] = times;
+        figures.add(search.name, RATIO, "×", beside.ratio_to(&alone));
     }
 }
 
