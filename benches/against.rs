@@ -86,13 +86,12 @@ fn asked(session: &mut Session, call: &str, query: &str) -> Duration {
 #[derive(Default)]
 struct Pairs {
     times: [Times; 2],
-    ratios: Vec<f64>,
 }
 
 impl Pairs {
     /// Makes both calls, the first of which is the other's with every second pair.
     fn take(&mut self, calls: [&mut dyn FnMut() -> Duration; 2]) {
-        let turned = self.ratios.len() % 2 == 1;
+        let turned = self.times[0].len() % 2 == 1;
         let [before, now] = calls;
         let (before, now) = if turned {
             let now = now();
@@ -102,17 +101,15 @@ impl Pairs {
         };
         self.times[0].push(before);
         self.times[1].push(now);
-        self.ratios.push(now.as_secs_f64() / before.as_secs_f64());
     }
 
-    fn report(mut self, what: &str, table: &mut Table) {
-        self.ratios.sort_by(f64::total_cmp);
-        let median = self.ratios[self.ratios.len() / 2];
+    fn report(self, what: &str, table: &mut Table) {
         let [before, now] = &self.times;
+        let median = now.ratio_to(before);
         eprintln!("{what}: {median:.3}");
         table.row([
             what.to_owned(),
-            self.ratios.len().to_string(),
+            now.len().to_string(),
             before.shown(),
             now.shown(),
             format!("{median:.3}"),

@@ -9,10 +9,9 @@
 #![allow(clippy::print_stdout, reason = "a table is what a bench is for")]
 
 use postgres::types::ToSql;
-use rag_benches::{Document, Key, Library, Table, Times, Words, digest};
-use rag_tests::{Cluster, Random, Session, literal, wait_until};
+use rag_benches::{Document, Key, Library, Table, Times, Words, digest, direction};
+use rag_tests::{Cluster, Random, Session, literal};
 use std::process::ExitCode;
-use std::time::Duration;
 
 const CHUNKS: usize = 20_000;
 const QUESTIONS: usize = 100;
@@ -63,7 +62,7 @@ fn fill(library: &Library<'_>) {
     let mut random = Random::seeded(12);
     let vectors: Vec<(Key, Vec<f32>)> = documents
         .iter()
-        .map(|document| (digest(document.titled_text().as_bytes()), direction(&mut random)))
+        .map(|document| (digest(document.titled_text().as_bytes()), direction(&mut random, DIMENSION)))
         .collect();
     let ingested = library.ingest_beside(vectors.iter().map(|(key, vector)| (key, vector)), || {
         library.ingest_by(documents.len(), |transaction| {
@@ -87,15 +86,6 @@ fn fill(library: &Library<'_>) {
         (CHUNKS as i64, 0),
         "a chunk each, and none is embedded"
     );
-}
-
-/// A vector of length 1.
-fn direction(random: &mut Random) -> Vec<f32> {
-    let mut share = || (random.bits() >> 11) as f64 / (1u64 << 53) as f64;
-    // A sum of some is nearly normal, so that no direction is more likely than another.
-    let values: Vec<f64> = (0..DIMENSION).map(|_| (0..6).map(|_| share()).sum::<f64>() - 3.0).collect();
-    let length = values.iter().map(|value| value * value).sum::<f64>().sqrt();
-    values.iter().map(|value| (value / length) as f32).collect()
 }
 
 struct Bench {

@@ -1,10 +1,10 @@
-//! Memory of a backend's own that searching adds: private pages, by `/proc/PID/smaps_rollup`.
+//! Memory of a backend's own that searching adds: private pages.
 //!
 //! Segments are mapped from files that all backends share; a second backend has them open meanwhile, as on any
 //! server with more than one session, so their pages count as shared.
 
 use crate::report::{Line, Report};
-use rag_benches::{Library, Texts};
+use rag_benches::{Library, Texts, private_mib};
 use rag_tests::Session;
 
 const SEARCHES: usize = 200;
@@ -37,15 +37,4 @@ fn search(session: &mut Session, texts: &Texts, mode: &str, count: usize) {
     for query in texts.queries.iter().take(count) {
         client.query(&statement, &[query, &mode]).unwrap();
     }
-}
-
-/// Private pages of a process, clean and dirty.
-pub(crate) fn private_mib(pid: i32) -> f64 {
-    let path = format!("/proc/{pid}/smaps_rollup");
-    let rollup = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}; run this as root"));
-    let kib = |name: &str| -> f64 {
-        let line = rollup.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-        line.trim().trim_end_matches(" kB").trim().parse().unwrap()
-    };
-    (kib("Private_Clean:") + kib("Private_Dirty:")) / 1024.0
 }

@@ -2,32 +2,18 @@
 
 use crate::rerank::Curve;
 use crate::{rerank, ways};
-use rag_benches::{Anchor, Drawing, Half};
-use std::fs;
-
-/// One colour for each way, or each set: of equal lightness steps, so that they differ in grey, too.
-const COLOURS: [&str; 4] = ["#9db4c8", "#5b8db8", "#e0a458", "#b5472f"];
-const GRID: &str = "#ddd";
-const AXIS: &str = "#888";
+use rag_benches::{AXIS, Anchor, COLOURS, Drawing, GRID, Half};
 
 /// Draws those of which there is something.
 pub(crate) fn draw(ways: &[ways::Measured], reranked: &[rerank::Measured]) {
     let ways: Vec<&ways::Measured> = ways.iter().filter(|set| !set.ways.is_empty()).collect();
     if !ways.is_empty() {
-        save("ways.svg", &bars(&ways));
+        bars(&ways).save("plots/ways.svg");
     }
     let curves: Vec<_> = reranked.iter().filter_map(rerank::Measured::curve).collect();
     if !curves.is_empty() {
-        save("rerank.svg", &depths(&curves));
+        depths(&curves).save("plots/rerank.svg");
     }
-}
-
-fn save(name: &str, drawing: &Drawing) {
-    let folder = rag_tests::repository().join("docs/plots");
-    fs::create_dir_all(&folder).unwrap();
-    let path = folder.join(name);
-    fs::write(&path, drawing.to_string()).unwrap();
-    println!("drawn: {}", path.display());
 }
 
 /// nDCG@10 of each way, a panel for each set, all from 0 to 1.

@@ -1,6 +1,14 @@
 //! Pictures of measurements, as SVG that browsers and printers show alike.
 
 use std::fmt::{self, Write as _};
+use std::fs;
+
+/// One colour for each of what is compared: of unequal lightness, so that they differ in grey, too.
+pub const COLOURS: [&str; 6] = ["#9db4c8", "#5b8db8", "#e0a458", "#b5472f", "#6a9a5b", "#4a4458"];
+/// Of lines behind what is shown.
+pub const GRID: &str = "#ddd";
+/// Of the axes.
+pub const AXIS: &str = "#888";
 
 /// Where a text stands beside its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +33,14 @@ impl Drawing {
     /// An empty one.
     pub fn new(width: f64, height: f64) -> Self {
         Self { width, height, parts: String::new() }
+    }
+
+    /// Writes it to a file of the repository's folder `docs`, and says so.
+    pub fn save(&self, path: &str) {
+        let path = rag_tests::repository().join("docs").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, self.to_string()).unwrap();
+        println!("drawn: {}", path.display());
     }
 
     /// A filled rectangle by its upper left corner.

@@ -43,12 +43,20 @@ impl Texts {
 }
 
 /// Words of which the n-th is about n times rarer than the first.
-pub struct Words(Random);
+pub struct Words {
+    random: Random,
+    vocabulary: f64,
+}
 
 impl Words {
     /// Always the same ones for a seed.
     pub fn seeded(seed: u64) -> Self {
-        Self(Random::seeded(seed))
+        Self::among(seed, 40_000)
+    }
+
+    /// The same out of a vocabulary of this size. The more are drawn, the more different ones there are.
+    pub fn among(seed: u64, vocabulary: u32) -> Self {
+        Self { random: Random::seeded(seed), vocabulary: vocabulary.into() }
     }
 
     /// A text of so many words.
@@ -61,8 +69,8 @@ impl Words {
             "ba", "cor", "del", "fim", "gan", "hul", "jo", "kes", "lim", "mor", "nat", "pel", "qua", "ris",
             "tov", "zu",
         ];
-        let share = (self.0.bits() >> 11) as f64 / (1u64 << 53) as f64;
-        let mut number = (40_000f64.powf(share) - 1.0) as usize;
+        let share = (self.random.bits() >> 11) as f64 / (1u64 << 53) as f64;
+        let mut number = (self.vocabulary.powf(share) - 1.0) as usize;
         let mut word = String::new();
         loop {
             word += SYLLABLES[number % 16];

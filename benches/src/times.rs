@@ -31,9 +31,29 @@ impl Times {
         self.0.extend(&other.0);
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The sum.
     pub fn total(&self) -> Duration {
         self.0.iter().sum()
+    }
+
+    /// How many times as long as the others these are: the median of the ratios of times that were taken in pairs, a moment
+    /// apart, so that what slows the machine down slows both.
+    pub fn ratio_to(&self, others: &Self) -> f64 {
+        assert_eq!(self.len(), others.len(), "times in pairs");
+        let ratio = |(time, other): (&Duration, &Duration)| time.as_secs_f64() / other.as_secs_f64();
+        let mut ratios: Vec<f64> = self.0.iter().zip(&others.0).map(ratio).collect();
+        ratios.sort_by(f64::total_cmp);
+        ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
     }
 
     /// The time that a share of the runs, from 0 to 1, stays below, in milliseconds.
@@ -63,6 +83,12 @@ impl Times {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ratio_is_of_pairs() {
+        let times = |ms: [u64; 3]| Times(ms.map(Duration::from_millis).to_vec());
+        assert_eq!(times([2, 30, 400]).ratio_to(&times([1, 10, 400])), 2.0);
+    }
 
     #[test]
     fn quantiles_are_times_that_were_taken() {
