@@ -4,19 +4,9 @@
 //! visible to superusers only. What the engine itself makes of a value stands in `rag_wire::Settings`.
 
 use crate::pg::server::{self, expanded};
-use crate::setting::{Context, Integer, Kind, Real, Setting, Switch, Text, Unit, Visibility};
-use std::ffi::CStr;
+use crate::setting::{Context, Integer, Kind, Real, Setting, Switch, Text, Unit, Visibility, c_string};
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// Text of a concatenation that ends with a NUL.
-const fn c_string(text: &'static str) -> &'static CStr {
-    match CStr::from_bytes_with_nul(text.as_bytes()) {
-        Ok(text) => text,
-        // Met by the compiler only: every use is a constant.
-        Err(_) => panic!("a setting's name contains a NUL"),
-    }
-}
 
 macro_rules! settings {
     ($($variable:ident $name:literal $kind:ident($($bounds:expr),*) $context:ident $visibility:ident
@@ -58,6 +48,9 @@ settings! {
     EXACT_SEARCH_LIMIT "exact_search_limit" integer(2_000, 0..=i32::MAX, Unit::Count) User Everyone
         "Most visible chunks that vector search compares one by one."
         "Above it one-bit codes of the vectors tell which are compared.";
+    FILTER_LIST_LIMIT "filter_list_limit" integer(5_000, 0..=i32::MAX, Unit::Count) User Everyone
+        "Most documents that a filter lists before a search ranks."
+        "Beyond it, as many candidates are looked up, and all documents are listed only if that leaves too few.";
     CANDIDATES "candidates" integer(100, 1..=1000, Unit::Count) User Everyone
         "Chunks that a search takes from each retriever by default."
         "The option \"candidates\" of a call overrides it.";
@@ -242,6 +235,11 @@ pub(crate) fn all_domains() -> bool {
 /// Most visible chunks for exact vector search.
 pub(crate) fn exact_search_limit() -> i64 {
     i64::from(EXACT_SEARCH_LIMIT.get())
+}
+
+/// Most documents that a filter lists beforehand, and most candidates that it looks up instead.
+pub(crate) fn filter_list_limit() -> usize {
+    count(&FILTER_LIST_LIMIT) as usize
 }
 
 /// Hits of each retriever.

@@ -102,3 +102,12 @@ impl Setting {
         visibility | unit
     }
 }
+
+/// Text of a concatenation that ends with a NUL.
+pub(crate) const fn c_string(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(text) => text,
+        // Met by the compiler only: every use is a constant.
+        Err(_) => panic!("a setting's name contains a NUL"),
+    }
+}

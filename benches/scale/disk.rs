@@ -3,8 +3,8 @@
 use crate::figures::Figures;
 use rag_benches::Library;
 
-/// What takes room, and an expression for its bytes, of which there are none where it does not exist.
-const STORES: [(&str, &str); 5] = [
+/// What takes room, and an expression for its bytes.
+const STORES: [(&str, &str); 4] = [
     ("chunks", "pg_total_relation_size('rag.chunk')"),
     ("keyword segments", "pg_total_relation_size('rag.segment')"),
     (
@@ -13,11 +13,7 @@ const STORES: [(&str, &str); 5] = [
          + (SELECT sum(pg_relation_size(indexrelid)) FROM pg_index JOIN pg_partition_tree('rag.embedding') ON relid = indrelid
             WHERE isleaf AND indisprimary)",
     ),
-    (
-        "vector index",
-        "(SELECT sum(pg_relation_size(oid)) FROM pg_class WHERE relnamespace = 'rag'::regnamespace AND relname LIKE '%\\_hnsw')",
-    ),
-    ("vector codes", "pg_total_relation_size(to_regclass('rag.segment_codes'))"),
+    ("vector codes", "pg_total_relation_size('rag.segment_codes')"),
 ];
 
 pub(crate) fn measure(figures: &mut Figures, library: &Library<'_>) {

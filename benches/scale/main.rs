@@ -3,7 +3,7 @@
 //! Prints a table and ratios; asserts no time.
 //!
 //! An owner has as many chunks as the size says, another a twentieth of them, and a small one 1,000, who also has a database
-//! of their own. Rows are made here and copied in; vector indexes are built by the workers. `RAG_BENCH_SIZES=10000,20000`
+//! of their own. Rows are made here and copied in; codes of vectors are made by the workers. `RAG_BENCH_SIZES=10000,20000`
 //! takes other sizes, `FULL=1` adds a million and three. `--plots` writes `docs/scale.csv` and draws `docs/scale-*.svg`.
 //!
 //! Times are of one session, the best of three of each query after a first one, so the engine knows the query's vector: what
@@ -12,9 +12,9 @@
 #![allow(clippy::unwrap_used, reason = "a bench that fails must say where")]
 #![allow(clippy::print_stdout, reason = "a table is what a bench is for")]
 
+mod codes;
 mod made;
 mod owner;
-mod vector_index;
 
 mod questions;
 mod searches;
@@ -63,10 +63,10 @@ fn main() {
         .setting("rag_ext.merge_enabled", "off")
         .start();
     let alone = Library::new(&cluster, "alone");
-    vector_index::hold_workers(&alone);
+    codes::hold_workers(&alone);
     let mut alone_owner = Owner::new(&alone, alone.role(), "small");
     alone_owner.fill(&alone, &source, SMALL);
-    vector_index::wait_for_vector_index(&alone, SMALL);
+    codes::wait_for_codes(&alone);
 
     let mut figures = Figures::default();
     for size in sizes() {
@@ -103,7 +103,7 @@ fn measure(
         library.database().leave_damaged();
     }
     figures.begin(size);
-    vector_index::hold_workers(&library);
+    codes::hold_workers(&library);
     let mut large = Owner::new(&library, library.role(), "large");
     let [mut middle, mut small] = ["middle", "small"].map(|name| {
         let role = library.database().role(name);
@@ -115,8 +115,8 @@ fn measure(
         small.fill(&library, source, SMALL);
     });
     figures.add("filling", "all", "s", filling.as_secs_f64());
-    let building = vector_index::wait_for_vector_index(&library, size);
-    figures.add("building vector index", "all", "s", building.as_secs_f64());
+    let building = codes::wait_for_codes(&library);
+    figures.add("making codes", "all", "s", building.as_secs_f64());
 
     disk::measure(figures, &library);
     searches::measure_large(figures, &library, &mut large, questions);

@@ -20,7 +20,7 @@ pub(crate) fn draw(figures: &Figures) {
         ("pgvector, exact", of("vector", PLAINLY)),
     ];
     save("scale-times.svg", "Median of a search, milliseconds", &named(times));
-    let disk = ["chunks", "keyword segments", "embeddings", "vector index", "vector codes"]
+    let disk = ["chunks", "keyword segments", "embeddings", "vector codes"]
         .map(|store| (store, of(&format!("disk: {store}"), "all")));
     save("scale-disk.svg", "Room on the disk, MiB", &named(disk));
     let small = ["keyword, sentence", "vector", "hybrid"].map(|what| (what, of(what, RATIO)));

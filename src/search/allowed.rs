@@ -1,18 +1,12 @@
 //! What a filter lets through: listed where that is little, and looked up for what is found where it is much.
 
 use super::scope::Scope;
+use crate::config;
 use crate::error::Result;
 use crate::storage::{Id, chunk, document, metadata};
 use rag_core::filter::Filter;
 use std::cell::{Cell, OnceCell};
 use std::collections::HashSet;
-
-/// Most documents that are listed before anything is searched for: to list them takes some milliseconds.
-const MOST_LISTED: usize = 5_000;
-
-/// Most chunks and documents that are looked up one by one. Where they are still not enough, the filter lets little
-/// through of what is like the query, and all that it lets through is listed.
-const MOST_TESTED: usize = 4_000;
 
 /// Documents that a filter lets through, with their chunks, so that it takes nothing from the best hits.
 pub(crate) struct Allowed<'a> {
@@ -21,7 +15,9 @@ pub(crate) struct Allowed<'a> {
     domains: Vec<Id>,
     may_hide_rows: bool,
     listed: OnceCell<Listed>,
-    tested: Cell<usize>,
+    /// How many more chunks and documents may be looked up one by one. Where they are still not enough, the filter lets
+    /// little through of what is like the query, and all that it lets through is listed.
+    to_test: Cell<usize>,
 }
 
 /// All of them.
@@ -33,15 +29,17 @@ pub(crate) struct Listed {
 impl<'a> Allowed<'a> {
     /// Lists what the filter lets through, if it is not too much.
     pub(super) fn open(scope: &Scope, filter: &'a Filter) -> Result<Self> {
+        let limit = config::filter_list_limit();
         let allowed = Self {
             filter: Some(filter),
             domains: scope.ids(),
             may_hide_rows: scope.may_hide_rows(),
             listed: OnceCell::new(),
-            tested: Cell::new(0),
+            to_test: Cell::new(limit),
         };
-        let documents = metadata::matching_documents(&allowed.domains, filter, Some(MOST_LISTED + 1))?;
-        if documents.len() <= MOST_LISTED {
+        let documents =
+            metadata::matching_documents(&allowed.domains, filter, Some(limit.saturating_add(1)))?;
+        if documents.len() <= limit {
             let listed = allowed.with_chunks(documents)?;
             let _ = allowed.listed.set(listed);
         }
@@ -55,7 +53,7 @@ impl<'a> Allowed<'a> {
             domains: Vec::new(),
             may_hide_rows: false,
             listed: OnceCell::from(Listed { documents, chunks }),
-            tested: Cell::new(0),
+            to_test: Cell::new(0),
         }
     }
 
@@ -104,9 +102,9 @@ impl<'a> Allowed<'a> {
 
     /// The filter, where nothing is listed and so many more may be looked up.
     fn filter_to_test(&self, count: usize) -> Option<&'a Filter> {
-        let tested = self.tested.get() + count;
-        self.tested.set(tested);
-        self.filter.filter(|_| self.listed.get().is_none() && tested <= MOST_TESTED)
+        let left = self.to_test.get().checked_sub(count);
+        self.to_test.set(left.unwrap_or(0));
+        self.filter.filter(|_| self.listed.get().is_none() && left.is_some())
     }
 
     fn with_chunks(&self, mut documents: Vec<Id>) -> Result<Listed> {

@@ -81,7 +81,11 @@ impl CodedEntries {
             space,
             loose: loose.collect(),
             codes: codes.blobs.into_iter().map(|(_, codes)| codes).collect(),
-            segments: segments.blobs.into_iter().map(|(i, segment)| (domain_of(&large, i), segment)).collect(),
+            segments: segments
+                .blobs
+                .into_iter()
+                .map(|(i, segment)| (domain_of(&large, i), segment))
+                .collect(),
         }))
     }
 

@@ -304,7 +304,11 @@ fn reached(
 }
 
 /// The chunks of the highest scores that the filter and the caller's rights let through, ties by id.
-fn best_visible(scope: &Scope, allowed: Option<&Allowed<'_>>, scores: &HashMap<Id, f64>) -> Result<Vec<Ranked>> {
+fn best_visible(
+    scope: &Scope,
+    allowed: Option<&Allowed<'_>>,
+    scores: &HashMap<Id, f64>,
+) -> Result<Vec<Ranked>> {
     let ids: Vec<Id> = scores.keys().copied().collect();
     let passing = allowed.map(|allowed| allowed.chunks(&ids)).transpose()?;
     let mut ranked: Vec<Ranked> = scores

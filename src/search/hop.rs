@@ -1,11 +1,11 @@
 //! The second hop: a further search from what the first one found, for answers that stand where the question's own words
 //! do not.
 
+use super::allowed::Allowed;
 use super::diagnostics::Stages;
 use super::graph::{merged, next_entity};
 use super::options::NextHop;
 use super::preprocess::{RunQuery, next_question};
-use super::allowed::Allowed;
 use super::scope::Scope;
 use super::{SearchRequest, rank, scored};
 use crate::error::Result;

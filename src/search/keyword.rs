@@ -109,8 +109,7 @@ impl Retriever for KeywordRetriever<'_> {
 
 fn language_of(header: &SegmentHeader) -> Result<Language> {
     Language::from_name(&header.language).ok_or_else(|| {
-        Error::damaged(format!("a segment names the unknown language \"{}\"", header.language))
-            .hint(REPAIR)
+        Error::damaged(format!("a segment names the unknown language \"{}\"", header.language)).hint(REPAIR)
     })
 }
 

@@ -33,8 +33,8 @@ mod visible_segments;
 pub(crate) use blob_cache::{remove_files_of_dropped_databases, remove_stale_files};
 
 use crate::error::{Error, Result};
-use crate::storage::chunk::{self, ShownChunk};
 use crate::storage::Id;
+use crate::storage::chunk::{self, ShownChunk};
 use allowed::Allowed;
 use diagnostics::{Stages, Watch};
 use keyword::KeywordRetriever;

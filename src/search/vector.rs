@@ -88,7 +88,8 @@ impl Retriever for VectorRetriever<'_> {
     const NAME: &'static str = "vector";
 
     fn rank(&mut self, limit: usize) -> Result<Vec<Ranked>> {
-        let compared = self.allowed.and_then(Allowed::listed).map_or(self.visible, |listed| listed.chunks.len());
+        let compared =
+            self.allowed.and_then(Allowed::listed).map_or(self.visible, |listed| listed.chunks.len());
         let is_exact = compared as i64 <= config::exact_search_limit();
         let mut hits: Vec<VectorHit> = Vec::new();
         self.method = EXACT;

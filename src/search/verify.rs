@@ -2,13 +2,13 @@
 //! segments, cached files, counters. What does not is mended from the rows that are the truth: rag.document for
 //! chunks and vectors, rag.chunk for the keyword index.
 
-use super::scope::Scope;
 use super::blob_cache;
+use super::scope::Scope;
 use crate::error::{Error, Result};
 use crate::pg::elevation::elevated;
 use crate::pg::{interrupts, shared, transaction};
-use crate::storage::collection::VisibleDomain;
 use crate::storage::blob::{BlobHeader, REPAIR};
+use crate::storage::collection::VisibleDomain;
 use crate::storage::segment::{self, SegmentHeader};
 use crate::storage::verify::{self, CheckedDocument};
 use crate::storage::{Id, chunk, vector_codes};

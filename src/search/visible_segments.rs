@@ -5,8 +5,8 @@
 //! is made anew of the chunks that they see, whose statistics are then theirs alone; that takes time with the number of
 //! rows, not of hits.
 
-use super::scope::Scope;
 use super::blob_cache;
+use super::scope::Scope;
 use crate::attach::{self, Access};
 use crate::error::{Error, Result};
 use crate::pg::elevation::elevated;

@@ -152,11 +152,7 @@ pub(crate) fn missing_keys(domains: &[Id], keys: Vec<String>) -> Result<Vec<Stri
 }
 
 /// Documents of the domains whose metadata passes the filter; some of them where they are more than `at_most`.
-pub(crate) fn matching_documents(
-    domains: &[Id],
-    filter: &Filter,
-    at_most: Option<usize>,
-) -> Result<Vec<Id>> {
+pub(crate) fn matching_documents(domains: &[Id], filter: &Filter, at_most: Option<usize>) -> Result<Vec<Id>> {
     let mut statement = Statement::new(domains, Way::Listing);
     let condition = statement.condition(filter);
     let limit = statement.bind(at_most.map(|most| most as i64));

@@ -52,12 +52,7 @@ pub(crate) fn load_latest(header: &SegmentHeader) -> Result<Vec<u8>> {
 }
 
 /// Stores a segment of these chunks, whose vectors are already there, and the codes of these. Elevated.
-pub(crate) fn insert(
-    domain: Id,
-    (language, model): (&str, &str),
-    chunks: &[Id],
-    bytes: &[u8],
-) -> Result<()> {
+pub(crate) fn insert(domain: Id, (language, model): (&str, &str), chunks: &[Id], bytes: &[u8]) -> Result<()> {
     let segment = Id::from_be_bytes(random::new_id()?);
     let digest = sha256(bytes).to_vec();
     let parts = blob::parts(bytes);

@@ -20,11 +20,7 @@ struct Block {
 
 impl Block {
     fn new(words: usize) -> Block {
-        Block {
-            scales: [0.0; BLOCK],
-            offsets: [f32::NEG_INFINITY; BLOCK],
-            words: vec![[0; BLOCK]; words],
-        }
+        Block { scales: [0.0; BLOCK], offsets: [f32::NEG_INFINITY; BLOCK], words: vec![[0; BLOCK]; words] }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Metadata: its rows, and filters over them, compared with a reading of the rules that shares no code with
 //! the extension.
 
-use rag_tests::{Database, Random, literal};
+use rag_tests::{Database, Random, Session, literal};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -198,6 +198,21 @@ fn filters_let_through_what_a_plain_reading_lets_through() {
             .collect();
         assert_eq!(found, expected, "{mode}: {filter}");
         passed += expected.len();
+        // The same rows whether they are listed beforehand, looked up, or listed because too few of those are let through.
+        let first = |ann: &mut Session, limit: usize| {
+            ann.run(&format!("SET rag_ext.filter_list_limit = {limit}"));
+            ann.rows(&format!(
+                "SELECT uri, score FROM rag_search('filterable', k => 5, mode => '{mode}', filter => {},
+                     options => '{{\"candidates\": 10, \"near_duplicates\": \"keep\"}}')",
+                literal(&filter.to_string())
+            ))
+        };
+        let listed = first(&mut ann, 5000);
+        assert_eq!(listed.len(), expected.len().min(5), "{mode}: {filter}");
+        for limit in [0, 12, 25] {
+            assert_eq!(first(&mut ann, limit), listed, "{mode}, {limit}: {filter}");
+        }
+        ann.run("RESET rag_ext.filter_list_limit");
     }
     assert!(passed > 200, "the filters let next to nothing through: {passed}");
 }

@@ -137,7 +137,8 @@ fn codes_find_what_comparing_all_vectors_finds_whoever_looks_and_whatever_is_fil
                 let exact = search(session, filter, k);
                 session.run("SET rag_ext.exact_search_limit = 0");
                 let coded = search(session, filter, k);
-                let hits = |rows: &[Vec<Option<String>>]| rows.iter().map(|r| r[..2].to_vec()).collect::<Vec<_>>();
+                let hits =
+                    |rows: &[Vec<Option<String>>]| rows.iter().map(|r| r[..2].to_vec()).collect::<Vec<_>>();
                 assert_eq!(coded.len(), k.min(there), "{filter} {k}");
                 assert_eq!(hits(&coded), hits(&exact), "{filter} {k}");
                 if there > 0 {

@@ -2,8 +2,8 @@
 
 use rag_wire::{
     Call, Chat, ChatEndpoint, ChatMessage, ChatModels, Embeddings, EngineCounters, EngineStatus, Failure,
-    FrameError, Hello, Lane, ModelInfo, PROTOCOL_VERSION, ParseLimits, Reply, Request, Settings, TextRole, Welcome,
-    read_frame, write_frame,
+    FrameError, Hello, Lane, ModelInfo, PROTOCOL_VERSION, ParseLimits, Reply, Request, Settings, TextRole,
+    Welcome, read_frame, write_frame,
 };
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
