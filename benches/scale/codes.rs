@@ -1,7 +1,7 @@
 //! Codes of vectors, which the workers make where rows were copied in: when, and how long that takes.
 
 use rag_benches::{Library, timed};
-use rag_tests::{Session, wait_until};
+use rag_tests::wait_until;
 use std::time::Duration;
 
 /// Making them fails the bench where it takes longer.

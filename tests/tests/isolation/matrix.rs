@@ -21,12 +21,13 @@ const BY_DOMAIN: [&str; 12] = [
     "graph_job",
 ];
 /// Relations that are not for ordinary roles.
-const INTERNAL: [&str; 10] = [
+const INTERNAL: [&str; 11] = [
     "gateway",
     "log_reader",
     "prompt",
     "embedding",
     "vector_space",
+    "segment_codes",
     "added_policy",
     "builtin_policy",
     "merge_failure",
