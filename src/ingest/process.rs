@@ -268,7 +268,8 @@ fn write_one(
             .ok_or_else(|| Error::internal("a chunk has no vector"))?;
         let ids: Vec<Id> = missing.iter().map(|index| replaced.ids[*index]).collect();
         embedding::insert(domain, space, &ids, vectors)?;
-        if missing.iter().any(|index| !replaced.inserted.contains(index)) {
+        let new: HashSet<usize> = replaced.inserted.iter().copied().collect();
+        if missing.iter().any(|index| !new.contains(index)) {
             vector_codes::forget(domain)?;
             shared::request_work_at_commit();
         }

@@ -6,14 +6,16 @@
 use super::allowed::Listed;
 use super::blob_cache;
 use crate::error::Result;
-use crate::pg::interrupts;
+use crate::pg::{interrupts, shared};
 use crate::storage::Id;
 use crate::storage::embedding::{self, VectorHit, VectorSpace};
 use crate::storage::segment::{self, SegmentHeader};
 use crate::storage::vector_codes::{self, FEWEST_ENTRIES};
 use rag_bm25::Segment;
 use rag_vector::Codes;
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 /// Fewest candidates that are compared exactly: with them 99.7 % of the nearest ten of 600,000 were among them.
 const FEWEST_CANDIDATES: usize = 400;
@@ -26,8 +28,23 @@ const MOST_SPARE: usize = 4000;
 /// How many times as many candidates are taken where too few of them are still there.
 const REFILL: usize = 4;
 
+/// Between two times that a session asks for codes that are missing.
+const BETWEEN_REQUESTS: Duration = Duration::from_secs(10);
+
 /// Most entries without codes that are compared exactly beside the candidates; beyond, all are.
 const MOST_LOOSE: usize = 20_000;
+
+thread_local! {
+    static ASKED: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Has a worker look which codes are missing.
+fn ask_for_codes() {
+    if ASKED.get().is_none_or(|asked: Instant| asked.elapsed() >= BETWEEN_REQUESTS) {
+        ASKED.set(Some(Instant::now()));
+        shared::request_index();
+    }
+}
 
 /// The entries of some domains, as far as the call's snapshot shows them, with the codes of their vectors.
 pub(super) struct CodedEntries {
@@ -55,6 +72,7 @@ impl CodedEntries {
         let Some(of_large) =
             large.iter().map(|header| known.remove(&header.id())).collect::<Option<Vec<_>>>()
         else {
+            ask_for_codes();
             return Ok(None);
         };
         let codes = blob_cache::open_all::<Codes>(&of_large)?;

@@ -10,7 +10,7 @@ use crate::config;
 use crate::engine;
 use crate::error::Result;
 use crate::pg::elevation::elevated;
-use crate::pg::{principal, shared};
+use crate::pg::principal;
 use crate::storage::Id;
 use crate::storage::embedding::{self, VectorHit, VectorSpace};
 use rag_core::fuse::Ranked;
@@ -39,20 +39,6 @@ struct Group {
     domains: Vec<Id>,
     /// The codes, once they were looked for, and whether there are any.
     coded: Option<Option<CodedEntries>>,
-}
-
-impl Group {
-    fn coded(&mut self) -> Result<Option<&CodedEntries>> {
-        if self.coded.is_none() {
-            let found = elevated(|| CodedEntries::open(self.space, &self.domains))?;
-            if found.is_none() {
-                // A worker looks what is missing.
-                shared::request_index();
-            }
-            self.coded = Some(found);
-        }
-        Ok(self.coded.as_ref().and_then(Option::as_ref))
-    }
 }
 
 impl<'a> VectorRetriever<'a> {
@@ -93,19 +79,21 @@ impl Retriever for VectorRetriever<'_> {
         let is_exact = compared as i64 <= config::exact_search_limit();
         let mut hits: Vec<VectorHit> = Vec::new();
         self.method = EXACT;
-        for group in &mut self.groups {
-            let (space, allowed) = (group.space, self.allowed);
-            let (vector, text) = (group.vector.clone(), group.text.clone());
-            let coded = if is_exact { None } else { group.coded()? };
+        for Group { space, vector, text, domains, coded } in &mut self.groups {
+            if !is_exact && coded.is_none() {
+                *coded = Some(elevated(|| CodedEntries::open(*space, domains))?);
+            }
+            let coded = coded.as_ref().and_then(Option::as_ref).filter(|_| !is_exact);
             hits.extend(match coded {
                 Some(coded) => {
                     self.method = CODED;
-                    elevated(|| coded.nearest((&vector, &text), limit, allowed.and_then(Allowed::listed)))?
+                    let listed = self.allowed.and_then(Allowed::listed);
+                    elevated(|| coded.nearest((vector, text), limit, listed))?
                 }
                 None => {
-                    let listed = allowed.map(Allowed::list).transpose()?;
+                    let listed = self.allowed.map(Allowed::list).transpose()?;
                     let documents = listed.map(|listed| listed.documents.as_slice());
-                    elevated(|| embedding::nearest_exact(space, &group.domains, &text, limit, documents))?
+                    elevated(|| embedding::nearest_exact(*space, domains, text, limit, documents))?
                 }
             });
         }
