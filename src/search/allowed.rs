@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::storage::{Id, chunk, document, metadata};
 use rag_core::filter::Filter;
 use std::cell::{Cell, OnceCell};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Documents that a filter lets through, with their chunks, so that it takes nothing from the best hits.
 pub(crate) struct Allowed<'a> {
@@ -23,7 +23,8 @@ pub(crate) struct Allowed<'a> {
 /// All of them.
 pub(crate) struct Listed {
     pub(crate) documents: Vec<Id>,
-    pub(crate) chunks: HashSet<Id>,
+    /// Each with its domain.
+    pub(crate) chunks: HashMap<Id, Id>,
 }
 
 impl<'a> Allowed<'a> {
@@ -37,17 +38,19 @@ impl<'a> Allowed<'a> {
             listed: OnceCell::new(),
             to_test: Cell::new(limit),
         };
-        let documents =
-            metadata::matching_documents(&allowed.domains, filter, Some(limit.saturating_add(1)))?;
+        let beyond = limit.saturating_add(1);
+        let documents = metadata::matching_documents(&allowed.domains, filter, Some(beyond))?;
         if documents.len() <= limit {
-            let listed = allowed.with_chunks(documents)?;
-            let _ = allowed.listed.set(listed);
+            let listed = allowed.with_chunks(documents, Some(beyond))?;
+            if listed.chunks.len() <= limit {
+                let _ = allowed.listed.set(listed);
+            }
         }
         Ok(allowed)
     }
 
     /// Just these.
-    pub(super) fn of(documents: Vec<Id>, chunks: HashSet<Id>) -> Self {
+    pub(super) fn of(documents: Vec<Id>, chunks: HashMap<Id, Id>) -> Self {
         Self {
             filter: None,
             domains: Vec::new(),
@@ -66,10 +69,10 @@ impl<'a> Allowed<'a> {
     pub(super) fn list(&self) -> Result<&Listed> {
         if let (None, Some(filter)) = (self.listed.get(), self.filter) {
             let documents = metadata::matching_documents(&self.domains, filter, None)?;
-            let listed = self.with_chunks(documents)?;
+            let listed = self.with_chunks(documents, None)?;
             return Ok(self.listed.get_or_init(|| listed));
         }
-        Ok(self.listed.get_or_init(|| Listed { documents: Vec::new(), chunks: HashSet::new() }))
+        Ok(self.listed.get_or_init(|| Listed { documents: Vec::new(), chunks: HashMap::new() }))
     }
 
     /// Those of the chunks that it lets through.
@@ -81,7 +84,7 @@ impl<'a> Allowed<'a> {
             }
             None => {
                 let listed = self.list()?;
-                Ok(chunks.iter().copied().filter(|id| listed.chunks.contains(id)).collect())
+                Ok(chunks.iter().copied().filter(|id| listed.chunks.contains_key(id)).collect())
             }
         }
     }
@@ -107,11 +110,11 @@ impl<'a> Allowed<'a> {
         self.filter.filter(|_| self.listed.get().is_none() && left.is_some())
     }
 
-    fn with_chunks(&self, mut documents: Vec<Id>) -> Result<Listed> {
+    fn with_chunks(&self, mut documents: Vec<Id>, at_most: Option<usize>) -> Result<Listed> {
         if self.may_hide_rows {
             documents = document::visible(&self.domains, &documents)?;
         }
-        let chunks = chunk::ids_of_documents(&self.domains, &documents)?.into_iter().collect();
+        let chunks = chunk::ids_of_documents(&self.domains, &documents, at_most)?.into_iter().collect();
         Ok(Listed { documents, chunks })
     }
 }

@@ -114,7 +114,7 @@ impl CodedEntries {
         limit: usize,
         allowed: Option<&Listed>,
     ) -> Result<Vec<VectorHit>> {
-        let is_allowed = |id: Id| allowed.is_none_or(|allowed| allowed.chunks.contains(&id));
+        let is_allowed = |id: Id| allowed.is_none_or(|allowed| allowed.chunks.contains_key(&id));
         let accept = |source: usize, entry: usize| is_allowed(self.segments[source].1.id(entry as u32));
         let accept: Option<&dyn Fn(usize, usize) -> bool> = allowed.is_some().then_some(&accept);
         let mut wanted = (limit * CANDIDATES_PER_HIT).min(limit + MOST_SPARE).max(FEWEST_CANDIDATES);

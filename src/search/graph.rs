@@ -341,8 +341,7 @@ fn lent_chunks(
     }
     let documents: Vec<Id> = candidates.iter().map(|candidate| candidate.document).collect();
     let chunks = graph::chunks_of(domains, &documents, MOST_CHUNKS_OF_DOCUMENT)?;
-    let chunks: HashSet<Id> = chunks.into_iter().collect();
-    let within = Allowed::of(documents, chunks);
+    let within = Allowed::of(documents, chunks.into_iter().collect());
     let mut retriever = KeywordRetriever::open(scope, query, Some(&within))?;
     let matching = retrieve(&mut retriever, MOST_CHUNKS, |unknown| scope.visible(unknown))?;
     let naming = best_visible(scope, Some(&within), scores)?;

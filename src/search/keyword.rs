@@ -77,7 +77,7 @@ impl Retriever for KeywordRetriever<'_> {
 
     fn rank(&mut self, limit: usize) -> Result<Vec<Ranked>> {
         let listed = self.allowed.and_then(Allowed::listed);
-        let accept = listed.map(|listed| move |id: Id| listed.chunks.contains(&id));
+        let accept = listed.map(|listed| move |id: Id| listed.chunks.contains_key(&id));
         let accept: Option<&dyn Fn(Id) -> bool> = accept.as_ref().map(|f| f as &dyn Fn(Id) -> bool);
         let mut hits: Vec<Ranked> = Vec::new();
         for (language, group) in &self.groups {

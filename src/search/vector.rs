@@ -90,11 +90,13 @@ impl Retriever for VectorRetriever<'_> {
                     let listed = self.allowed.and_then(Allowed::listed);
                     elevated(|| coded.nearest((vector, text), limit, listed))?
                 }
-                None => {
-                    let listed = self.allowed.map(Allowed::list).transpose()?;
-                    let documents = listed.map(|listed| listed.documents.as_slice());
-                    elevated(|| embedding::nearest_exact(*space, domains, text, limit, documents))?
-                }
+                None => match self.allowed {
+                    Some(allowed) => {
+                        let listed = allowed.list()?.chunks.iter().map(|(chunk, domain)| (*domain, *chunk));
+                        elevated(|| embedding::nearest_among(*space, listed, text, limit))?
+                    }
+                    None => elevated(|| embedding::nearest_exact(*space, domains, text, limit))?,
+                },
             });
         }
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.chunk.cmp(&b.chunk)));

@@ -209,12 +209,20 @@ pub(crate) fn ids_of_domains(domains: &[Id]) -> Result<Vec<Id>> {
     )
 }
 
-/// Ids of the chunks of documents, within domains.
-pub(crate) fn ids_of_documents(domains: &[Id], documents: &[Id]) -> Result<Vec<Id>> {
+/// Chunks of documents, within domains, each with its domain; some of them where they are more than `at_most`.
+pub(crate) fn ids_of_documents(
+    domains: &[Id],
+    documents: &[Id],
+    at_most: Option<usize>,
+) -> Result<Vec<(Id, Id)>> {
     spi::read_snapshot(
-        "SELECT id FROM rag.chunk WHERE domain_id = ANY ($1) AND document_id = ANY ($2)",
-        vec![uuids(domains.iter().copied()).into(), uuids(documents.iter().copied()).into()],
-        |row| row.require::<Uuid>(1).map(id),
+        "SELECT id, domain_id FROM rag.chunk WHERE domain_id = ANY ($1) AND document_id = ANY ($2) LIMIT $3",
+        vec![
+            uuids(domains.iter().copied()).into(),
+            uuids(documents.iter().copied()).into(),
+            at_most.map(|most| most as i64).into(),
+        ],
+        |row| Ok((id(row.require(1)?), id(row.require(2)?))),
     )
 }
 

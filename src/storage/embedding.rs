@@ -236,43 +236,32 @@ fn query_vector(schema: &str, text: &str) -> Result<spi::Arg> {
     spi::Arg::read_as(halfvec, text)
 }
 
-/// The nearest chunks of the domains by comparing all of them; with `documents`, of these documents only. Elevated:
-/// hits are shown to nobody before they were looked up as the caller.
+/// The nearest chunks of the domains by comparing all of them. Elevated: hits are shown to nobody before they were looked
+/// up as the caller.
 ///
-/// ORDER BY has a second key, so no approximate index that somebody may have made can serve it; and what others have in the space is not read,
-/// however cheap the planner thinks a sequential scan. The distance is computed once per vector.
+/// ORDER BY has a second key, so no approximate index that somebody may have made can serve it; and what others have in
+/// the space is not read, however cheap the planner thinks a sequential scan. The distance is computed once per vector.
 pub(crate) fn nearest_exact(
     space: VectorSpace,
     domains: &[Id],
     query: &str,
     limit: usize,
-    documents: Option<&[Id]>,
 ) -> Result<Vec<VectorHit>> {
     let schema = vector_schema()?;
-    let mut args: Vec<spi::Arg> = vec![
+    let sql = format!(
+        "SELECT n.chunk_id, 1 - n.distance
+         FROM (SELECT e.chunk_id, e.vector OPERATOR({schema}.<=>) $3 AS distance
+               FROM rag.embedding e WHERE e.vector_space_id = $1 AND e.domain_id = ANY ($2)
+               ORDER BY distance, e.chunk_id LIMIT $4) n"
+    );
+    let args = vec![
         uuid(space.id).into(),
         uuids(domains.iter().copied()).into(),
         query_vector(&schema, query)?,
         (limit as i64).into(),
     ];
-    let (from, settings): (_, &[(&CStr, &CStr)]) = match documents {
-        // In the order of the table: by a bitmap, in two thirds of the time of an index scan.
-        None => (
-            "rag.embedding e WHERE e.vector_space_id = $1 AND e.domain_id = ANY ($2)",
-            &[(c"enable_seqscan", c"off"), (c"enable_indexscan", c"off")],
-        ),
-        Some(documents) => {
-            args.push(uuids(documents.iter().copied()).into());
-            let from = "rag.chunk c JOIN rag.embedding e ON e.domain_id = c.domain_id AND e.chunk_id = c.id
-             WHERE e.vector_space_id = $1 AND c.domain_id = ANY ($2) AND c.document_id = ANY ($5)";
-            (from, &[(c"enable_seqscan", c"off")])
-        }
-    };
-    let sql = format!(
-        "SELECT n.chunk_id, 1 - n.distance
-         FROM (SELECT e.chunk_id, e.vector OPERATOR({schema}.<=>) $3 AS distance FROM {from}
-               ORDER BY distance, e.chunk_id LIMIT $4) n"
-    );
+    // In the order of the table: by a bitmap, in two thirds of the time of an index scan.
+    let settings: &[(&CStr, &CStr)] = &[(c"enable_seqscan", c"off"), (c"enable_indexscan", c"off")];
     elevation::with_settings(settings, || spi::read_snapshot(&sql, args, hit_of_row))
 }
 

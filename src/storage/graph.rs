@@ -348,17 +348,17 @@ pub(crate) fn places_of(domains: &[Id], chunks: &[Id]) -> Result<Vec<ChunkPlace>
 }
 
 /// Chunks of documents: at most `limit` of each.
-pub(crate) fn chunks_of(domains: &[Id], documents: &[Id], limit: usize) -> Result<Vec<Id>> {
+pub(crate) fn chunks_of(domains: &[Id], documents: &[Id], limit: usize) -> Result<Vec<(Id, Id)>> {
     spi::read_snapshot(
-        "SELECT c.id FROM unnest($2::uuid[]) d (id)
+        "SELECT c.id, c.domain_id FROM unnest($2::uuid[]) d (id)
          CROSS JOIN LATERAL (
-             SELECT k.id FROM rag.chunk k WHERE k.domain_id = ANY ($1) AND k.document_id = d.id LIMIT $3) c",
+             SELECT k.id, k.domain_id FROM rag.chunk k WHERE k.domain_id = ANY ($1) AND k.document_id = d.id LIMIT $3) c",
         vec![
             uuids(domains.iter().copied()).into(),
             uuids(documents.iter().copied()).into(),
             (limit as i64).into(),
         ],
-        |row| row.require::<Uuid>(1).map(id),
+        |row| Ok((id(row.require(1)?), id(row.require(2)?))),
     )
 }
 

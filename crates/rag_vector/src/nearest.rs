@@ -4,8 +4,9 @@ use crate::encoder::length;
 use crate::layout::BLOCK;
 use crate::query::Query;
 use crate::scan::scan;
-use crate::top::Top;
 use crate::{Codes, Error};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// Asked every few thousand entries. Once it says no, the work ends with [`Error::Interrupted`].
 pub type GoesOn = fn() -> bool;
@@ -40,7 +41,10 @@ pub fn nearest(
 ) -> Result<Vec<Candidate>, Error> {
     let Some(length) = length(query).filter(|_| limit > 0) else { return Ok(Vec::new()) };
     let unit: Vec<f32> = query.iter().map(|value| value / length).collect();
-    let mut top = Top::new(limit);
+    // The worst candidate first: that of the lowest estimate, and of equal ones the last.
+    let mut best: BinaryHeap<Reverse<(i32, Reverse<(usize, usize)>)>> = BinaryHeap::new();
+    // Absent entries are not above it.
+    let mut threshold = f32::NEG_INFINITY;
     let mut estimates = Vec::with_capacity(BLOCKS_AT_ONCE * BLOCK);
     for (source, codes) in codes.iter().enumerate() {
         if codes.dimension() != unit.len() {
@@ -55,11 +59,32 @@ pub fn nearest(
             let first = part * BLOCKS_AT_ONCE * BLOCK;
             scan(&relative, codes.header(), blocks, &mut estimates);
             for (place, estimate) in estimates.iter().enumerate() {
-                if *estimate > top.threshold() && accept.is_none_or(|accept| accept(source, first + place)) {
-                    top.push(Candidate { source, entry: first + place, estimate: *estimate });
+                let entry = first + place;
+                if *estimate > threshold && accept.is_none_or(|accept| accept(source, entry)) {
+                    best.push(Reverse((in_order(estimate.to_bits() as i32), Reverse((source, entry)))));
+                    if best.len() > limit {
+                        best.pop();
+                    }
+                    if let (true, Some(Reverse((worst, _)))) = (best.len() == limit, best.peek()) {
+                        threshold = estimate_of(*worst);
+                    }
                 }
             }
         }
     }
-    Ok(top.into_candidates())
+    let candidate = |Reverse((order, Reverse((source, entry))))| Candidate {
+        source,
+        entry,
+        estimate: estimate_of(order),
+    };
+    Ok(best.into_sorted_vec().into_iter().map(candidate).collect())
+}
+
+/// A whole number for the bits of an estimate, in the order of the estimates; and its bits for the number.
+fn in_order(bits: i32) -> i32 {
+    bits ^ (bits >> 31) & i32::MAX
+}
+
+fn estimate_of(order: i32) -> f32 {
+    f32::from_bits(in_order(order) as u32)
 }
