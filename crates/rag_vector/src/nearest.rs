@@ -25,6 +25,9 @@ pub struct Candidate {
     pub estimate: f32,
 }
 
+/// A candidate's estimate [`in_order`], its source and its entry: the lowest estimate first, and of equal ones the last.
+type WorstFirst = Reverse<(i32, Reverse<(usize, usize)>)>;
+
 /// The `limit` entries whose vectors seem nearest to the query, best first.
 ///
 /// `accept` is asked, with a blob's place and an entry's, only about entries good enough to get in; those it refuses take
@@ -41,8 +44,7 @@ pub fn nearest(
 ) -> Result<Vec<Candidate>, Error> {
     let Some(length) = length(query).filter(|_| limit > 0) else { return Ok(Vec::new()) };
     let unit: Vec<f32> = query.iter().map(|value| value / length).collect();
-    // The worst candidate first: that of the lowest estimate, and of equal ones the last.
-    let mut best: BinaryHeap<Reverse<(i32, Reverse<(usize, usize)>)>> = BinaryHeap::new();
+    let mut best: BinaryHeap<WorstFirst> = BinaryHeap::new();
     // Absent entries are not above it.
     let mut threshold = f32::NEG_INFINITY;
     let mut estimates = Vec::with_capacity(BLOCKS_AT_ONCE * BLOCK);

@@ -128,12 +128,23 @@ fn requests_of_clients_that_left_are_dropped() {
 }
 
 #[test]
-fn a_thousand_connections_are_served_and_one_more_is_refused_in_words() {
+fn a_thousand_connections_are_served_fifty_of_them_for_background_work_and_one_more_is_refused_in_words() {
     let engine = Engine::start();
-    let mut open: Vec<_> = (0..1000).map(|_| engine.connect()).collect();
-    open.iter_mut().for_each(|client| drop(client.status()));
-    let failure = engine.connect().ask(Call::Status).unwrap_err();
-    assert_eq!(failure.code, FailureCode::QueueFull);
-    open.pop();
-    patiently("the place to be free", || engine.connect().ask(Call::Status).ok());
+    // A client that has not greeted yet has its place for half a minute; one that asks nothing loses it after ten seconds.
+    let silent = |count| (0..count).map(|_| engine.stream()).collect::<Vec<_>>();
+    let places = silent(949);
+    let mut session = engine.connect();
+    session.status();
+    assert_eq!(engine.connect().ask(Call::Status).unwrap_err().code, FailureCode::QueueFull);
+    let kept = silent(48);
+    // The place of the refused one may be taken for a moment still.
+    let served = || {
+        let mut worker = engine.connect().bulk();
+        worker.ask(Call::Status).is_ok().then_some(worker)
+    };
+    let _workers = [patiently("a place that was kept", served), patiently("the last place", served)];
+    assert_eq!(engine.connect().bulk().ask(Call::Status).unwrap_err().code, FailureCode::QueueFull);
+    session.status();
+    drop((places, kept));
+    patiently("a place to be free", || engine.connect().ask(Call::Status).ok());
 }

@@ -82,19 +82,3 @@ fn a_connection_on_which_nothing_is_asked_is_closed_and_another_one_serves() {
     assert_eq!(idle.stream.read(&mut [0]).unwrap(), 0, "closed");
     assert!(matches!(idle.ask(Call::Models).unwrap(), Reply::Models(_)));
 }
-
-#[test]
-fn sessions_that_take_all_places_leave_some_for_background_work() {
-    let engine = Engine::start();
-    let mut sessions: Vec<_> = (0..949).map(|_| engine.connect()).collect();
-    // A slow machine closes the first ones before the last ones are there.
-    let failure = patiently("all places are taken", || {
-        sessions.push(engine.connect());
-        sessions.last_mut().and_then(|session| session.ask(Call::Models).err())
-    });
-    assert_eq!(failure.code, FailureCode::QueueFull);
-    assert!(matches!(engine.connect().bulk().ask(Call::Models).unwrap(), Reply::Models(_)));
-    // Once some have gone, the next one is served.
-    sessions.clear();
-    patiently("a place", || engine.connect().ask(Call::Models).ok());
-}
