@@ -49,8 +49,8 @@ settings! {
         "Most visible chunks that vector search compares one by one."
         "Above it one-bit codes of the vectors tell which are compared.";
     FILTER_LIST_LIMIT "filter_list_limit" integer(5_000, 0..=i32::MAX, Unit::Count) User Everyone
-        "Most documents and chunks that a filter lists before a search ranks."
-        "Beyond it, as many candidates are looked up, and all is listed only if that leaves too few.";
+        "Most documents and chunks that a filter lists, and most candidates that it looks up instead."
+        "All that it lets through is listed where the scope is not larger, or few candidates are let through.";
     CANDIDATES "candidates" integer(100, 1..=1000, Unit::Count) User Everyone
         "Chunks that a search takes from each retriever by default."
         "The option \"candidates\" of a call overrides it.";

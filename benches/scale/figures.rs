@@ -23,13 +23,18 @@ struct Figure {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Figures {
     sizes: Vec<usize>,
+    /// Of what is being added.
+    size: usize,
     figures: Vec<Figure>,
 }
 
 impl Figures {
     /// What is added from here on is of this size.
     pub(crate) fn begin(&mut self, chunks: usize) {
-        self.sizes.push(chunks);
+        self.size = chunks;
+        if let Err(place) = self.sizes.binary_search(&chunks) {
+            self.sizes.insert(place, chunks);
+        }
     }
 
     /// All sizes.
@@ -55,7 +60,7 @@ impl Figures {
         value: f64,
         spread: Option<(f64, usize)>,
     ) {
-        let chunks = *self.sizes.last().unwrap();
+        let chunks = self.size;
         let figure = Figure { chunks, what: what.into(), owner, unit, value, spread };
         eprintln!("{chunks}: {what} ({owner}): {} {unit}", figure.shown());
         self.figures.push(figure);

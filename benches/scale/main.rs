@@ -13,6 +13,7 @@
 #![allow(clippy::print_stdout, reason = "a table is what a bench is for")]
 
 mod codes;
+mod ingest;
 mod made;
 mod owner;
 
@@ -50,10 +51,29 @@ const MIDDLE_SHARE: usize = 20;
 const VERIFIED: usize = 20_000;
 
 fn main() {
-    let has_plots = std::env::args().any(|argument| argument == "--plots");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |argument: &str| arguments.iter().any(|given| given == argument);
+    let wants = |part: &str| has(part) || !has("search") && !has("ingest");
     let texts = Texts::choose();
     let source = Source::of(&texts);
-    let questions = Questions::of(&texts);
+    let mut figures = Figures::default();
+    if wants("ingest") {
+        ingest::measure(&mut figures, &source, &sizes());
+    }
+    if wants("search") {
+        search(&mut figures, &source, &Questions::of(&texts));
+    }
+    println!("texts: {}", texts.name);
+    figures.print();
+    ratios::print(&figures);
+    if has("--plots") {
+        figures.save_csv();
+        plot::draw(&figures);
+    }
+}
+
+/// What searching costs.
+fn search(figures: &mut Figures, source: &Source, questions: &Questions) {
     // A server with some memory, on which nothing happens by itself while it is measured.
     let cluster = Cluster::builder("scale")
         .setting("shared_buffers", "2GB")
@@ -65,19 +85,11 @@ fn main() {
     let alone = Library::new(&cluster, "alone");
     codes::hold_workers(&alone);
     let mut alone_owner = Owner::new(&alone, alone.role(), "small");
-    alone_owner.fill(&alone, &source, SMALL);
+    alone_owner.fill(&alone, source, SMALL);
     codes::wait_for_codes(&alone);
 
-    let mut figures = Figures::default();
     for size in sizes() {
-        measure(&mut figures, &cluster, &source, &questions, &mut alone_owner, size);
-    }
-    println!("texts: {}", texts.name);
-    figures.print();
-    ratios::print(&figures);
-    if has_plots {
-        figures.save_csv();
-        plot::draw(&figures);
+        measure(figures, &cluster, source, questions, &mut alone_owner, size);
     }
 }
 

@@ -17,10 +17,10 @@ pub(crate) fn print(figures: &Figures) {
         });
         println!("  {}: {}", search.name, shown.collect::<Vec<_>>().join(", "));
     }
-    if let [first, .., last] = figures.sizes()[..] {
-        println!("the large owner, {last} / {first} chunks, p50:");
-        for search in &SEARCHES {
-            print_ratio(figures, search.name, [(last, "large"), (first, "large")]);
+    println!("the large owner, most / fewest chunks, p50:");
+    for search in &SEARCHES {
+        if let [(fewest, _), .., (most, _)] = figures.series(search.name, "large")[..] {
+            print_ratio(figures, search.name, [(most, "large"), (fewest, "large")]);
         }
     }
     for way in [PLAINLY, PLAINLY_ANY] {

@@ -8,16 +8,23 @@ use rag_core::filter::Filter;
 use std::cell::{Cell, OnceCell};
 use std::collections::{HashMap, HashSet};
 
+/// Of so many candidates that were looked up one must have been let through, or all that is let through is listed.
+const ONE_OF: usize = 10;
+
 /// Documents that a filter lets through, with their chunks, so that it takes nothing from the best hits.
 pub(crate) struct Allowed<'a> {
     /// Without one there is a list.
     filter: Option<&'a Filter>,
     domains: Vec<Id>,
     may_hide_rows: bool,
+    /// Chunks of the domains, about.
+    size: usize,
     listed: OnceCell<Listed>,
-    /// How many more chunks and documents may be looked up one by one. Where they are still not enough, the filter lets
-    /// little through of what is like the query, and all that it lets through is listed.
-    to_test: Cell<usize>,
+    /// Whether the list is known to be longer than `rag_ext.filter_list_limit`.
+    is_long: Cell<bool>,
+    /// Chunks and documents that were looked up, and those of them that were let through.
+    tested: Cell<usize>,
+    passed: Cell<usize>,
 }
 
 /// All of them.
@@ -28,23 +35,20 @@ pub(crate) struct Listed {
 }
 
 impl<'a> Allowed<'a> {
-    /// Lists what the filter lets through, if it is not too much.
-    pub(super) fn open(scope: &Scope, filter: &'a Filter) -> Result<Self> {
-        let limit = config::filter_list_limit();
+    /// Lists what the filter lets through of a scope of so many chunks, if these are few.
+    pub(super) fn open(scope: &Scope, filter: &'a Filter, size: usize) -> Result<Self> {
         let allowed = Self {
             filter: Some(filter),
             domains: scope.ids(),
             may_hide_rows: scope.may_hide_rows(),
+            size,
             listed: OnceCell::new(),
-            to_test: Cell::new(limit),
+            is_long: Cell::new(false),
+            tested: Cell::new(0),
+            passed: Cell::new(0),
         };
-        let beyond = limit.saturating_add(1);
-        let documents = metadata::matching_documents(&allowed.domains, filter, Some(beyond))?;
-        if documents.len() <= limit {
-            let listed = allowed.with_chunks(documents, Some(beyond))?;
-            if listed.chunks.len() <= limit {
-                let _ = allowed.listed.set(listed);
-            }
+        if size <= config::filter_list_limit() {
+            allowed.list()?;
         }
         Ok(allowed)
     }
@@ -55,8 +59,24 @@ impl<'a> Allowed<'a> {
             filter: None,
             domains: Vec::new(),
             may_hide_rows: false,
+            size: 0,
             listed: OnceCell::from(Listed { documents, chunks }),
-            to_test: Cell::new(0),
+            is_long: Cell::new(false),
+            tested: Cell::new(0),
+            passed: Cell::new(0),
+        }
+    }
+
+    /// Chunks of the scope, about.
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Whether it lets nothing through at all.
+    pub(super) fn is_nothing(&self) -> Result<bool> {
+        match self.listed.get() {
+            Some(listed) => Ok(listed.documents.is_empty()),
+            None => Ok(self.matching(Some(1))?.is_empty()),
         }
     }
 
@@ -67,47 +87,65 @@ impl<'a> Allowed<'a> {
 
     /// All of them.
     pub(super) fn list(&self) -> Result<&Listed> {
-        if let (None, Some(filter)) = (self.listed.get(), self.filter) {
-            let documents = metadata::matching_documents(&self.domains, filter, None)?;
-            let listed = self.with_chunks(documents, None)?;
-            return Ok(self.listed.get_or_init(|| listed));
+        if let Some(listed) = self.listed.get() {
+            return Ok(listed);
         }
-        Ok(self.listed.get_or_init(|| Listed { documents: Vec::new(), chunks: HashMap::new() }))
+        let listed = self.with_chunks(self.matching(None)?, None)?;
+        Ok(self.listed.get_or_init(|| listed))
     }
 
     /// Those of the chunks that it lets through.
     pub(super) fn chunks(&self, chunks: &[Id]) -> Result<HashSet<Id>> {
-        match self.filter_to_test(chunks.len()) {
-            Some(filter) => {
-                let found = metadata::matching_of_chunks(&self.domains, filter, chunks)?;
-                Ok(found.into_iter().collect())
-            }
-            None => {
-                let listed = self.list()?;
-                Ok(chunks.iter().copied().filter(|id| listed.chunks.contains_key(id)).collect())
-            }
+        if let Some(filter) = self.filter_to_test() {
+            let found = metadata::matching_of_chunks(&self.domains, filter, chunks)?;
+            self.note(chunks.len(), found.len())?;
+            return Ok(found.into_iter().collect());
         }
+        let listed = self.list()?;
+        Ok(chunks.iter().copied().filter(|id| listed.chunks.contains_key(id)).collect())
     }
 
     /// Those of the documents that it lets through.
     pub(super) fn documents(&self, documents: &[Id]) -> Result<HashSet<Id>> {
-        match self.filter_to_test(documents.len()) {
-            Some(filter) => {
-                let found = metadata::matching_of_documents(&self.domains, filter, documents)?;
-                Ok(found.into_iter().collect())
-            }
-            None => {
-                let listed: HashSet<Id> = self.list()?.documents.iter().copied().collect();
-                Ok(documents.iter().copied().filter(|id| listed.contains(id)).collect())
-            }
+        if let Some(filter) = self.filter_to_test() {
+            let found = metadata::matching_of_documents(&self.domains, filter, documents)?;
+            self.note(documents.len(), found.len())?;
+            return Ok(found.into_iter().collect());
         }
+        let listed: HashSet<Id> = self.list()?.documents.iter().copied().collect();
+        Ok(documents.iter().copied().filter(|id| listed.contains(id)).collect())
     }
 
-    /// The filter, where nothing is listed and so many more may be looked up.
-    fn filter_to_test(&self, count: usize) -> Option<&'a Filter> {
-        let left = self.to_test.get().checked_sub(count);
-        self.to_test.set(left.unwrap_or(0));
-        self.filter.filter(|_| self.listed.get().is_none() && left.is_some())
+    /// The filter, where nothing is listed and more may be looked up.
+    fn filter_to_test(&self) -> Option<&'a Filter> {
+        let may_test = self.tested.get() < config::filter_list_limit();
+        self.filter.filter(|_| self.listed.get().is_none() && may_test)
+    }
+
+    /// Notes how many were looked up and let through; where those are few, lists all, as far as that is not much.
+    fn note(&self, tested: usize, passed: usize) -> Result<()> {
+        let (tested, passed) = (self.tested.get() + tested, self.passed.get() + passed);
+        self.tested.set(tested);
+        self.passed.set(passed);
+        let limit = config::filter_list_limit();
+        // As large a part of all as of these; one more, for none of some is not none of all.
+        let about = self.size.saturating_mul(passed + 1) / (tested + 1);
+        if self.is_long.get() || passed * ONE_OF >= tested || about > 2 * limit {
+            return Ok(());
+        }
+        let beyond = limit.saturating_add(1);
+        let documents = self.matching(Some(beyond))?;
+        let listed = self.with_chunks(documents, Some(beyond))?;
+        if listed.documents.len() <= limit && listed.chunks.len() <= limit {
+            let _ = self.listed.set(listed);
+        } else {
+            self.is_long.set(true);
+        }
+        Ok(())
+    }
+
+    fn matching(&self, at_most: Option<usize>) -> Result<Vec<Id>> {
+        self.filter.map_or(Ok(Vec::new()), |filter| metadata::matching_documents(&self.domains, filter, at_most))
     }
 
     fn with_chunks(&self, mut documents: Vec<Id>, at_most: Option<usize>) -> Result<Listed> {

@@ -102,7 +102,8 @@ fn search_noting(scope: &Scope, request: &SearchRequest<'_>, mut stages: Stages)
         None => None,
         Some(filter) => {
             let watch = stages.start("filter");
-            let allowed = Allowed::open(scope, filter)?;
+            let size = visible_segments::count_chunks(scope)?;
+            let allowed = Allowed::open(scope, filter, size)?;
             match allowed.listed() {
                 Some(listed) if listed.documents.is_empty() => {
                     advice::filter_found_nothing(scope, filter, &mut stages, watch)?;
@@ -137,6 +138,12 @@ fn search_noting(scope: &Scope, request: &SearchRequest<'_>, mut stages: Stages)
     };
     outcome.words = queries.whole.words();
     if outcome.hits.is_empty() {
+        if let (Some(filter), Some(allowed)) = (request.filter, &allowed)
+            && allowed.is_nothing()?
+        {
+            let watch = outcome.stages.start("filter");
+            advice::filter_found_nothing(scope, filter, &mut outcome.stages, watch)?;
+        }
         advice::nothing_to_search(scope, &mut outcome.stages)?;
     }
     Ok(outcome)
@@ -315,7 +322,7 @@ fn rank(
     let is_hybrid = request.mode == Mode::Hybrid;
 
     // None: not asked, or the other one has to do.
-    let (mut keyword, mut visible) = (None, None);
+    let (mut keyword, mut visible) = (None, allowed.map(Allowed::size));
     if request.mode != Mode::Vector
         && let Some(words) = &query.keyword
     {

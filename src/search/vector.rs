@@ -42,8 +42,8 @@ struct Group {
 }
 
 impl<'a> VectorRetriever<'a> {
-    /// Embeds the query, or a passage like those that it looks for, by each model of the scope. `visible` chunks are the caller's to see, where that is known: it
-    /// chooses the way.
+    /// Embeds the query, or a passage like those that it looks for, by each model of the scope. `visible` chunks are the
+    /// caller's to see, where that is known: it chooses the way.
     pub(crate) fn open(
         scope: &Scope,
         (text, role): (&str, TextRole),
@@ -52,10 +52,7 @@ impl<'a> VectorRetriever<'a> {
     ) -> Result<Self> {
         let visible = match visible {
             Some(visible) => visible,
-            None => match visible_segments::count_chunks(scope) {
-                Err(error) if error.is_damage() => 0,
-                counted => counted?,
-            },
+            None => visible_segments::count_chunks(scope)?,
         };
         let principals = principal::current_principals()?;
         let mut groups = Vec::new();

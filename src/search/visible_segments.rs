@@ -16,9 +16,16 @@ use crate::storage::{Id, chunk, is_attached, segment};
 use rag_bm25::Segment;
 use std::collections::HashSet;
 
-/// Chunks of a scope that the caller sees, with those deleted since the last merges where they see all of a domain. Opens
-/// no segment.
+/// Chunks of a scope that the caller sees, with those deleted since the last merges where they see all of a domain; none
+/// where damage keeps them from being counted. Opens no segment.
 pub(super) fn count_chunks(scope: &Scope) -> Result<usize> {
+    match counted_chunks(scope) {
+        Err(error) if error.is_damage() => Ok(0),
+        counted => counted,
+    }
+}
+
+fn counted_chunks(scope: &Scope) -> Result<usize> {
     let (attached, ordinary): (Vec<Id>, Vec<Id>) = scope.ids().into_iter().partition(|id| is_attached(*id));
     let in_part = |domains: &[Id]| chunk::showable_of_domains(domains).map(|ids| ids.len());
     let mut count = match scope.may_hide_rows() {

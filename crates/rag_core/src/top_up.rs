@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 /// The best `limit` of the hits that are visible: as many as there are.
 ///
-/// `rank` gives the best so many hits, best first, and fewer only where there are no more; it is asked for twice as many
-/// until enough of them are visible. `visible` tells which of some are; it is asked once for each.
+/// `rank` gives the best so many hits, best first, and fewer only where there are no more. Where too few of them are
+/// visible, it is asked for as many as it takes if as large a part of the others is. `visible` tells which of some are; it
+/// is asked once for each.
 pub fn top_up<E>(
     limit: usize,
     mut rank: impl FnMut(usize) -> Result<Vec<Ranked>, E>,
@@ -27,8 +28,16 @@ pub fn top_up<E>(
             hits.truncate(limit);
             return Ok(hits);
         }
-        asked = asked.saturating_mul(2);
+        asked = more(asked, limit, hits.len());
     }
+}
+
+/// How many to ask for, for `limit` visible ones, where of those asked for so many were. A quarter more than by that part,
+/// which is never the same.
+fn more(asked: usize, limit: usize, visible: usize) -> usize {
+    let needed = asked.saturating_mul(limit) / visible.max(1);
+    let (least, most) = (asked.saturating_mul(2), asked.saturating_mul(8));
+    needed.saturating_add(needed / 4).clamp(least, most)
 }
 
 #[cfg(test)]
@@ -38,18 +47,24 @@ mod tests {
     use super::*;
     use std::convert::Infallible;
 
-    /// Ten hits, the lower id the better, of which some are hidden: which are found, and for how many was asked.
-    fn check(limit: usize, hidden: std::ops::Range<u128>, expected: &[u128], asked: &[usize]) {
+    /// Hits, the lower id the better, of which some are hidden: which are found, and for how many was asked.
+    fn check(
+        all: u128,
+        limit: usize,
+        is_hidden: impl Fn(u128) -> bool,
+        expected: &[u128],
+        asked: &[usize],
+    ) {
         let (mut limits, mut looked_at) = (Vec::new(), Vec::new());
         let rank = |limit: usize| {
             limits.push(limit);
             Ok::<_, Infallible>(
-                (0..10).take(limit).map(|id| Ranked { id, score: 1.0 / (id + 1) as f32 }).collect(),
+                (0..all).take(limit).map(|id| Ranked { id, score: 1.0 / (id + 1) as f32 }).collect(),
             )
         };
         let hits = top_up(limit, rank, |ids| {
             looked_at.extend_from_slice(ids);
-            Ok(ids.iter().copied().filter(|id| !hidden.contains(id)).collect())
+            Ok(ids.iter().copied().filter(|id| !is_hidden(*id)).collect())
         });
         let ids: Vec<u128> = hits.unwrap().iter().map(|hit| hit.id).collect();
         assert_eq!((ids.as_slice(), limits.as_slice()), (expected, asked));
@@ -59,10 +74,13 @@ mod tests {
 
     #[test]
     fn what_is_hidden_is_made_up_for_as_far_as_there_is_more() {
-        check(3, 0..0, &[0, 1, 2], &[3]);
-        check(3, 0..2, &[2, 3, 4], &[3, 6]);
-        check(3, 1..8, &[0, 8, 9], &[3, 6, 12]);
-        check(3, 0..10, &[], &[3, 6, 12]);
-        check(20, 4..6, &[0, 1, 2, 3, 6, 7, 8, 9], &[20]);
+        check(10, 3, |_| false, &[0, 1, 2], &[3]);
+        check(10, 3, |id| id < 1, &[1, 2, 3], &[3, 6]);
+        check(10, 3, |id| (1..8).contains(&id), &[0, 8, 9], &[3, 11]);
+        check(10, 3, |_| true, &[], &[3, 11]);
+        check(10, 20, |id| (4..6).contains(&id), &[0, 1, 2, 3, 6, 7, 8, 9], &[20]);
+        // One of ten; of the next ones fewer.
+        check(1000, 10, |id| id % 10 != 0, &[0, 10, 20, 30, 40, 50, 60, 70, 80, 90], &[10, 80, 160]);
+        check(1000, 4, |id| id < 200 || id % 2 == 1, &[200, 202, 204, 206], &[4, 20, 100, 500]);
     }
 }
