@@ -43,8 +43,7 @@ fn ingest(figures: &mut Figures, cluster: &Cluster, library: &Library<'_>, sourc
     let engine = cluster.running_engine().pid;
     let before = (processor_time(cluster.postmaster()), processor_time(engine));
     let done = library.ingest_by(DOCUMENTS, |transaction| {
-        let insert =
-            "INSERT INTO rag.document (title, content) SELECT * FROM unnest($1::text[], $2::text[])";
+        let insert = "INSERT INTO rag.document (title, content) SELECT * FROM unnest($1::text[], $2::text[])";
         transaction.execute(insert, &[&titles, &contents]).unwrap();
     });
     let after = (processor_time(cluster.postmaster()), processor_time(engine));

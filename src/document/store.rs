@@ -54,9 +54,10 @@ pub(crate) fn process_now(stored: Id) -> Result<()> {
         Ok::<_, Error>((document::load(domain, stored)?, collection::of_domain(domain)?))
     })?;
     let (Some(loaded), Some(collection)) = (loaded, collection) else { return Ok(()) };
-    let work = process::prepare(loaded, &collection, Lane::Interactive)?;
-    let known = elevation::elevated(|| work.known_vectors(&collection.model))?;
-    let processed = work.embed(known, &collection.model, Lane::Interactive)?;
+    let works = [process::prepare(loaded, &collection, Lane::Interactive)?];
+    let known = elevation::elevated(|| process::known_vectors(&works, &collection.model))?;
+    let new = process::embed_new(&works, &known, &collection.model, Lane::Interactive)?;
+    let [processed] = works.map(|work| work.with_vectors(&known, &new));
     let written = elevation::elevated(|| process::write(domain, &collection, &[&processed]))?;
     if written.done.is_empty() {
         return Err(Error::new(

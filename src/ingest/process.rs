@@ -38,6 +38,9 @@ pub(crate) fn embed_passages(
     Ok(rows.map(<[f32]>::to_vec).collect())
 }
 
+/// Vectors by hash of the embedded text.
+pub(crate) type Vectors = HashMap<[u8; 32], Vec<f32>>;
+
 /// Whether the chat model is asked about chunks of a collection with these options.
 fn asks_chat(options: &CollectionOptions) -> bool {
     config::graph() && options.graph == Extraction::Chat
@@ -48,8 +51,7 @@ pub(crate) struct ProcessedDocument {
     pub(crate) document: StoredDocument,
     prepared: PreparedDocument,
     hashes: Vec<[u8; 32]>,
-    /// Vectors by hash of the embedded text.
-    vectors: HashMap<[u8; 32], String>,
+    vectors: Vectors,
     dimension: u32,
     embedded: usize,
     found: FoundMetadata,
@@ -68,8 +70,8 @@ impl ProcessedDocument {
             Content::Text(text) => text.len(),
             Content::Bytes(bytes) => bytes.len(),
         };
-        let vectors: usize = self.vectors.values().map(String::len).sum();
-        content + self.prepared.parsed.text.len() + vectors
+        let numbers: usize = self.vectors.values().map(Vec::len).sum();
+        content + self.prepared.parsed.text.len() + numbers * size_of::<f32>()
     }
 }
 
@@ -143,48 +145,57 @@ impl PreparedWork {
         self.prepared.chunks.len()
     }
 
-    /// Vectors of equal texts that the domain already has. Needs a transaction.
-    pub(crate) fn known_vectors(&self, model: &str) -> Result<HashMap<[u8; 32], String>> {
-        let Some(space) = embedding::vector_space(model)? else { return Ok(HashMap::new()) };
-        let found = embedding::by_hash(self.document.domain, space, &self.hashes)?;
-        Ok(found.into_iter().filter_map(|(hash, v)| Some((<[u8; 32]>::try_from(hash).ok()?, v))).collect())
+    /// Whose it is.
+    pub(crate) fn owner(&self) -> &str {
+        &self.document.owner
     }
 
-    /// Embeds the texts that are new to the domain.
-    pub(crate) fn embed(
-        self,
-        mut vectors: HashMap<[u8; 32], String>,
-        model: &str,
-        lane: Lane,
-    ) -> Result<ProcessedDocument> {
-        let mut missing: Vec<([u8; 32], String)> = Vec::new();
-        let mut seen: HashSet<[u8; 32]> = HashSet::new();
-        for (chunk, hash) in self.prepared.chunks.iter().zip(&self.hashes) {
-            if !vectors.contains_key(hash) && seen.insert(*hash) {
-                missing.push((*hash, self.prepared.embedded_text(chunk)));
-            }
-        }
-        let embedded = missing.len();
-        let mut dimension = vectors.values().next().map_or(0, |v| v.matches(',').count() as u32 + 1);
-        for batch in missing.chunks(TEXTS_PER_REQUEST) {
-            let texts = batch.iter().map(|(_, text)| text.clone()).collect();
-            let rows = embed_passages(model, texts, lane, &self.document.owner)?;
-            for ((hash, _), row) in batch.iter().zip(&rows) {
-                dimension = row.len() as u32;
-                vectors.insert(*hash, embedding::vector_text(row));
-            }
-        }
-        Ok(ProcessedDocument {
+    /// With the vectors of its texts: those that the domain had, and those of [`embed_new`].
+    pub(crate) fn with_vectors(self, known: &Vectors, new: &Vectors) -> ProcessedDocument {
+        let vector = |hash: &[u8; 32]| Some((*hash, known.get(hash).or_else(|| new.get(hash))?.clone()));
+        let vectors: Vectors = self.hashes.iter().filter_map(vector).collect();
+        ProcessedDocument {
+            dimension: vectors.values().next().map_or(0, Vec::len) as u32,
+            embedded: vectors.keys().filter(|hash| !known.contains_key(*hash)).count(),
             document: self.document,
             prepared: self.prepared,
             hashes: self.hashes,
             vectors,
-            dimension,
-            embedded,
             found: self.found,
             graph: self.graph,
-        })
+        }
     }
+}
+
+/// Vectors that the domain of these documents already has of equal texts. Needs a transaction.
+pub(crate) fn known_vectors(works: &[PreparedWork], model: &str) -> Result<Vectors> {
+    let Some(first) = works.first() else { return Ok(Vectors::new()) };
+    let Some(space) = embedding::vector_space(model)? else { return Ok(Vectors::new()) };
+    let hashes: Vec<[u8; 32]> = works.iter().flat_map(|work| &work.hashes).copied().collect();
+    let found = embedding::by_hash(first.document.domain, space, &hashes)?;
+    Ok(found.into_iter().filter_map(|(hash, v)| Some((<[u8; 32]>::try_from(hash).ok()?, v))).collect())
+}
+
+/// Vectors of the texts of these documents, all of one owner and domain, that are not known: those of several documents in
+/// the same requests. An error says nothing about which of them it is about.
+pub(crate) fn embed_new(works: &[PreparedWork], known: &Vectors, model: &str, lane: Lane) -> Result<Vectors> {
+    let Some(first) = works.first() else { return Ok(Vectors::new()) };
+    let mut missing: Vec<([u8; 32], String)> = Vec::new();
+    let mut seen: HashSet<[u8; 32]> = HashSet::new();
+    for PreparedWork { prepared, hashes, .. } in works {
+        for (chunk, hash) in prepared.chunks.iter().zip(hashes) {
+            if !known.contains_key(hash) && seen.insert(*hash) {
+                missing.push((*hash, prepared.embedded_text(chunk)));
+            }
+        }
+    }
+    let mut new = Vectors::with_capacity(missing.len());
+    for batch in missing.chunks(TEXTS_PER_REQUEST) {
+        let texts = batch.iter().map(|(_, text)| text.clone()).collect();
+        let rows = embed_passages(model, texts, lane, first.owner())?;
+        new.extend(batch.iter().map(|(hash, _)| *hash).zip(rows));
+    }
+    Ok(new)
 }
 
 /// What writing a batch came to.
@@ -263,11 +274,11 @@ fn write_one(
         let missing = embedding::missing(domain, space, &replaced.ids)?;
         let vectors = missing
             .iter()
-            .map(|index| processed.vectors.get(&processed.hashes[*index]).cloned())
-            .collect::<Option<Vec<String>>>()
+            .map(|index| processed.vectors.get(&processed.hashes[*index]).map(Vec::as_slice))
+            .collect::<Option<Vec<&[f32]>>>()
             .ok_or_else(|| Error::internal("a chunk has no vector"))?;
         let ids: Vec<Id> = missing.iter().map(|index| replaced.ids[*index]).collect();
-        embedding::insert(domain, space, &ids, vectors)?;
+        embedding::insert(domain, space, &ids, &vectors)?;
         let new: HashSet<usize> = replaced.inserted.iter().copied().collect();
         if missing.iter().any(|index| !new.contains(index)) {
             vector_codes::forget(domain)?;

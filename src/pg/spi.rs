@@ -257,6 +257,11 @@ pub(crate) fn run(sql: &str, args: Vec<Arg>) -> Result<()> {
     execute(sql, args, |_| Ok(())).map(drop)
 }
 
+/// Has this session plan all statements anew at their next use, those within functions too.
+pub(crate) fn plan_anew() -> Result<()> {
+    run("DISCARD PLANS", vec![])
+}
+
 /// [`read_snapshot`] of at most one row.
 pub(crate) fn read_snapshot_one<R>(
     sql: &str,

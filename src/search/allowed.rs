@@ -145,7 +145,8 @@ impl<'a> Allowed<'a> {
     }
 
     fn matching(&self, at_most: Option<usize>) -> Result<Vec<Id>> {
-        self.filter.map_or(Ok(Vec::new()), |filter| metadata::matching_documents(&self.domains, filter, at_most))
+        self.filter
+            .map_or(Ok(Vec::new()), |filter| metadata::matching_documents(&self.domains, filter, at_most))
     }
 
     fn with_chunks(&self, mut documents: Vec<Id>, at_most: Option<usize>) -> Result<Listed> {

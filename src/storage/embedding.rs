@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::pg::{Oid, elevation, relation, spi};
 use pgrx::Uuid;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
 
 /// A model's vector space.
@@ -110,14 +110,14 @@ pub(super) fn leaf_name(space: Id) -> String {
     format!("embedding_{space:032x}")
 }
 
-/// Vectors of the domain's chunks whose embedded text has one of these hashes, as text.
+/// Vectors of the domain's chunks whose embedded text has one of these hashes.
 pub(crate) fn by_hash(
     domain: Id,
     space: VectorSpace,
     hashes: &[[u8; 32]],
-) -> Result<HashMap<Vec<u8>, String>> {
+) -> Result<HashMap<Vec<u8>, Vec<f32>>> {
     let rows = spi::read_latest(
-        "SELECT DISTINCT ON (c.sha256) c.sha256, e.vector::text
+        "SELECT DISTINCT ON (c.sha256) c.sha256, e.vector::real[]
          FROM rag.chunk c JOIN rag.embedding e ON e.domain_id = c.domain_id AND e.chunk_id = c.id
          WHERE c.domain_id = $1 AND c.sha256 = ANY ($2) AND e.vector_space_id = $3
          ORDER BY c.sha256, c.id",
@@ -126,7 +126,7 @@ pub(crate) fn by_hash(
             hashes.iter().map(|h| h.to_vec()).collect::<Vec<_>>().into(),
             uuid(space.id).into(),
         ],
-        |row| Ok((row.require::<Vec<u8>>(1)?, row.require::<String>(2)?)),
+        |row| Ok((row.require::<Vec<u8>>(1)?, row.require::<Vec<f32>>(2)?)),
     )?;
     Ok(rows.into_iter().collect())
 }
@@ -147,30 +147,32 @@ pub(crate) fn vector_text(values: &[f32]) -> String {
 
 /// Which of these chunks, by position, have no vector in the space. Elevated, or for workers.
 pub(crate) fn missing(domain: Id, space: VectorSpace, chunks: &[Id]) -> Result<Vec<usize>> {
-    let rows = spi::read_latest(
-        "SELECT (c.position - 1)::int FROM unnest($3::uuid[]) WITH ORDINALITY AS c (id, position)
-         WHERE NOT EXISTS (SELECT FROM rag.embedding e
-                           WHERE e.vector_space_id = $1 AND e.domain_id = $2 AND e.chunk_id = c.id)
-         ORDER BY c.position",
+    let found = spi::read_latest(
+        "SELECT chunk_id FROM rag.embedding
+         WHERE vector_space_id = $1 AND domain_id = $2 AND chunk_id = ANY ($3)",
         vec![uuid(space.id).into(), uuid(domain).into(), uuids(chunks.iter().copied()).into()],
-        |row| row.require::<i32>(1),
+        |row| row.require::<Uuid>(1).map(id),
     )?;
-    Ok(rows.into_iter().map(|position| position as usize).collect())
+    let found: HashSet<Id> = found.into_iter().collect();
+    Ok((0..chunks.len()).filter(|position| !found.contains(&chunks[*position])).collect())
 }
 
-/// Stores the vectors of chunks.
-pub(crate) fn insert(domain: Id, space: VectorSpace, chunks: &[Id], vectors: Vec<String>) -> Result<()> {
+/// Stores the vectors of chunks, all of the space's dimension.
+pub(crate) fn insert(domain: Id, space: VectorSpace, chunks: &[Id], vectors: &[&[f32]]) -> Result<()> {
     let schema = vector_schema()?;
+    // In one array, which is taken apart again: there is no array of arrays of different rows in SQL.
     spi::run(
         &format!(
             "INSERT INTO rag.embedding (vector_space_id, domain_id, chunk_id, vector)
-             SELECT $1, $2, e.chunk_id, e.vector::{schema}.halfvec FROM unnest($3::uuid[], $4::text[]) AS e (chunk_id, vector)"
+             SELECT $1, $2, c.id, ($4::real[])[(c.n::int - 1) * $5 + 1 : c.n::int * $5]::{schema}.halfvec
+             FROM unnest($3::uuid[]) WITH ORDINALITY AS c (id, n)"
         ),
         vec![
             uuid(space.id).into(),
             uuid(domain).into(),
             uuids(chunks.iter().copied()).into(),
-            vectors.into(),
+            vectors.concat().into(),
+            (space.dimension as i32).into(),
         ],
     )
 }

@@ -18,7 +18,9 @@ mod machine;
 mod merge;
 mod model_change;
 pub(crate) mod supervisor;
+mod turn;
 mod unwritten;
+mod write;
 
 use crate::pg::{shared, worker};
 use pgrx::bgworkers::BgWorkerStartTime;

@@ -161,12 +161,12 @@ fn store(change: &ModelChange, missing: &[MissingChunk], vectors: &[Vec<f32>]) -
         // A writer may have embedded some meanwhile.
         let wanted: Vec<Id> =
             embedding::missing(domain, space, &there)?.into_iter().map(|index| there[index]).collect();
-        let texts = indexes
+        let new = indexes
             .iter()
             .filter(|index| wanted.contains(&missing[**index].id))
-            .map(|index| (missing[*index].id, embedding::vector_text(&vectors[*index])));
-        let (ids, texts): (Vec<Id>, Vec<String>) = texts.unzip();
-        embedding::insert(domain, space, &ids, texts)?;
+            .map(|index| (missing[*index].id, vectors[*index].as_slice()));
+        let (ids, vectors): (Vec<Id>, Vec<&[f32]>) = new.unzip();
+        embedding::insert(domain, space, &ids, &vectors)?;
     }
     Ok(())
 }

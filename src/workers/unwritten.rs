@@ -2,7 +2,7 @@
 //! the engine is not asked twice, and written once the lock is gone.
 
 use super::failure::{give_back, settle_failure};
-use super::ingest::write;
+use super::write::write;
 use crate::error::Result;
 use crate::ingest::process::ProcessedDocument;
 use crate::pg::worker;

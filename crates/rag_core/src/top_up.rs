@@ -48,13 +48,7 @@ mod tests {
     use std::convert::Infallible;
 
     /// Hits, the lower id the better, of which some are hidden: which are found, and for how many was asked.
-    fn check(
-        all: u128,
-        limit: usize,
-        is_hidden: impl Fn(u128) -> bool,
-        expected: &[u128],
-        asked: &[usize],
-    ) {
+    fn check(all: u128, limit: usize, is_hidden: impl Fn(u128) -> bool, expected: &[u128], asked: &[usize]) {
         let (mut limits, mut looked_at) = (Vec::new(), Vec::new());
         let rank = |limit: usize| {
             limits.push(limit);

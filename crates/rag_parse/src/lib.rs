@@ -131,6 +131,11 @@ pub fn unsupported(bytes: &[u8]) -> Option<&'static str> {
     detect::file_type(bytes).filter(|found| Format::of(found).is_none())
 }
 
+/// Whether a text that nobody has said the media type of is plain text or Markdown, which are kept as they come.
+pub fn is_plain(text: &str) -> bool {
+    [detect::PLAIN, detect::MARKDOWN].contains(&detect::detect_text(text))
+}
+
 /// Formats whose text is encoded once more, such as mail, can hide a NUL, which no text in Postgres may hold. A space
 /// in its place leaves all positions as they are.
 fn without_nul(mut parsed: ParsedDocument) -> ParsedDocument {

@@ -2,12 +2,11 @@
 //!
 //! It ends as soon as nobody waits for it any more, and the connection with it.
 
-use super::{GLANCE, Receiver, Target, Terms, explained, provider, status_failure, unreachable};
+use super::{GLANCE, Receiver, Target, Terms, clients, explained, provider, status_failure, unreachable};
 use crate::failure::internal;
 use rag_wire::Failure;
+use reqwest::RequestBuilder;
 use reqwest::header::RETRY_AFTER;
-use reqwest::redirect::Policy;
-use reqwest::{Client, RequestBuilder};
 use serde_json::Value;
 use std::cell::Cell;
 use std::time::{Duration, Instant, SystemTime};
@@ -56,13 +55,8 @@ pub(super) fn attempt(
         end.max(since)
     };
     let is_by_parts = receiver.is_by_parts();
-    // The addresses that were checked are the ones that are connected to: no second look-up, no proxy, no redirect.
-    let client = Client::builder()
-        .resolve_to_addrs(target.host(), &addresses)
-        .no_proxy()
-        .redirect(Policy::none())
-        .user_agent(concat!("rag-engine/", env!("CARGO_PKG_VERSION")))
-        .build()
+    // The addresses that were checked are the ones that are connected to.
+    let client = clients::client(target.host(), &addresses)
         .map_err(|e| explained(target, "cannot be asked", &words(&e)))?;
     let mut post = client.post(target.below(path)).json(body);
     if let Some(key) = terms.api_key {

@@ -5,6 +5,7 @@
 
 mod address;
 mod attempt;
+mod clients;
 
 pub(crate) use address::Target;
 

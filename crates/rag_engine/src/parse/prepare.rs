@@ -29,6 +29,9 @@ use std::time::{Duration, Instant};
 /// Media types that need no parser worth confining.
 const PLAIN_TYPES: [&str; 2] = ["text/plain", "text/markdown"];
 
+/// Longest text, in bytes, whose media type is told from its content here: for a short one a child takes longer than all else.
+const SHORT_TEXT: usize = 64 << 10;
+
 /// Who waits for a document.
 pub(crate) struct Waiter<'a> {
     /// Their socket.
@@ -80,11 +83,10 @@ pub(crate) fn prepare(
     Ok(PreparedDocument { fallback, ..prepared })
 }
 
-/// What cuts a document, which may be of any kind; a panic of it fails this document alone.
-pub(super) fn guarded<T>(cut: impl FnOnce() -> T) -> Result<T, Failure> {
-    catch_unwind(AssertUnwindSafe(cut)).map_err(|_| {
-        failure(FailureCode::NotParsable, "cutting the document into chunks failed with a panic")
-    })
+/// What is done here with a document, which may be of any kind; a panic of it fails this document alone.
+pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(work))
+        .map_err(|_| failure(FailureCode::NotParsable, "preparing the document failed with a panic"))
 }
 
 /// Parses a document.
@@ -97,8 +99,9 @@ pub(crate) fn parse_document(
 ) -> Result<ParsedDocument, NoReply> {
     check_size(limits, &content)?;
     match &content {
-        Content::Text(text) if is_plain(media_type.as_deref()) => {
-            Ok(rag_parse::parse(DocumentContent::Text(text), media_type.as_deref()).map_err(failed)?)
+        Content::Text(text) if guarded(|| is_plain(text, media_type.as_deref()))? => {
+            let parse = || rag_parse::parse(DocumentContent::Text(text), media_type.as_deref());
+            Ok(guarded(parse)?.map_err(failed)?)
         }
         _ => parse_in_child(limits, child_lock, content, media_type, waiter),
     }
@@ -113,9 +116,10 @@ fn check_size(limits: &ParseLimits, content: &Content) -> Result<(), NoReply> {
     Err(failure(FailureCode::LimitExceeded, message).hint("Raise rag_ext.max_document_size.").into())
 }
 
-/// Whether a user said that a text is one of [`PLAIN_TYPES`].
-fn is_plain(media_type: Option<&str>) -> bool {
-    let name = media_type.and_then(|given| given.split(';').next()).unwrap_or_default().trim();
+/// Whether a text is of [`PLAIN_TYPES`]: a user said so, or nothing is said and it is short and looks like that.
+fn is_plain(text: &str, media_type: Option<&str>) -> bool {
+    let Some(given) = media_type else { return text.len() <= SHORT_TEXT && rag_parse::is_plain(text) };
+    let name = given.split(';').next().unwrap_or_default().trim();
     PLAIN_TYPES.iter().any(|plain| name.eq_ignore_ascii_case(plain))
 }
 
@@ -402,15 +406,20 @@ mod tests {
     }
 
     #[test]
-    fn plain_types_are_recognised_with_parameters() {
+    fn plain_types_are_recognised_with_parameters_and_short_texts_without_any() {
         let cases = [
-            (Some("text/plain"), true),
-            (Some("Text/Markdown; charset=utf-8"), true),
-            (Some("text/html"), false),
-            (None, false),
+            ("word", Some("text/plain"), true),
+            ("word", Some("Text/Markdown; charset=utf-8"), true),
+            ("word", Some("text/html"), false),
+            ("word", None, true),
+            ("# Heading", None, true),
+            ("<!doctype html><p>word", None, false),
+            ("a,b\n1,2\n3,4\n5,6\n", None, false),
+            ("= Document\n\nword", None, false),
+            (&"word ".repeat(SHORT_TEXT / 5 + 1), None, false),
         ];
-        for (media_type, expected) in cases {
-            assert_eq!(is_plain(media_type), expected, "{media_type:?}");
+        for (text, media_type, expected) in cases {
+            assert_eq!(is_plain(text, media_type), expected, "{media_type:?} {:?}", text.get(..20));
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::running::{Engine, patiently};
 use rag_wire::{
-    Call, FailureCode, FrameError, Hello, MAX_FRAME_BYTES, PROTOCOL_VERSION, Reply, TextRole, Welcome,
-    read_frame, write_frame,
+    Call, FrameError, Hello, MAX_FRAME_BYTES, PROTOCOL_VERSION, Reply, TextRole, Welcome, read_frame,
+    write_frame,
 };
 use std::io::{Read, Write};
 

@@ -1,5 +1,5 @@
 //! How fast vectors are encoded and searched, and how many of the nearest are among the candidates:
-//! `cargo run --release -p rag_vector --example speed [FILE DIMENSION] COUNT`, where the file has vectors of single
+//! `cargo run --release -p rag_vector --example codes [FILE DIMENSION] COUNT`, where the file has vectors of single
 //! precision, one after the other. More are made between them than there are, and without a file all are made up.
 
 #![allow(clippy::print_stdout)]
