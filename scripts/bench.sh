@@ -16,7 +16,8 @@
 #   bench.sh parse [-v] [NAME…]  F1 of words, headings and cells per format; fails below the goals
 #   bench.sh pages [FILE.pdf…]   whether chunks of PDFs name the pages that their words stand on
 #   bench.sh cost [PART…]        ratios; PART: keyword vector ingest embed memory domains merge attach policies steady pdf
-#   bench.sh scale [--plots]     times, recall and room by number of chunks, and what a small owner pays for a large one; FULL=1: up
+#   bench.sh scale [search] [ingest] [--plots]
+#                                times, recall and room by number of chunks, and what a small owner pays for a large one; FULL=1: up
 #                                to three million, RAG_BENCH_SIZES=10000,20000: these. --plots writes docs/scale.csv and docs/scale-*.svg
 #   bench.sh against COMMIT      searches, answers and ingestion beside those of that commit, which it builds in RAG_HOME;
 #                                RAG_BENCH_OPTIONS={…}: options of this version's searches

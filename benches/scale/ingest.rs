@@ -30,7 +30,9 @@ pub(crate) fn measure(figures: &mut Figures, source: &Source, sizes: &[usize]) {
         library.database().leave_damaged();
         figures.begin(*size);
         let mut owner = Owner::new(&library, library.role(), "large");
-        owner.fill(&library, source, *size);
+        if *size > 0 {
+            owner.fill(&library, source, *size);
+        }
         library.settle();
         ingest(figures, &cluster, &library, source);
     }

@@ -6,6 +6,9 @@
 //! of their own. Rows are made here and copied in; codes of vectors are made by the workers. `RAG_BENCH_SIZES=10000,20000`
 //! takes other sizes, `FULL=1` adds a million and three. `--plots` writes `docs/scale.csv` and draws `docs/scale-*.svg`.
 //!
+//! `search` and `ingest` alone measure only that: searches, or ingestion into a collection of each size beside an endpoint whose
+//! vectors cost nothing.
+//!
 //! Times are of one session, the best of three of each query after a first one, so the engine knows the query's vector: what
 //! embedding takes stands in a row of its own.
 

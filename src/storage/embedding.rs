@@ -291,11 +291,5 @@ pub(crate) fn nearest_among(
         (limit as i64).into(),
     ];
     // One after the other by the index, whatever the table's statistics say.
-    let settings: &[(&CStr, &CStr)] = &[
-        (c"enable_seqscan", c"off"),
-        (c"enable_bitmapscan", c"off"),
-        (c"enable_hashjoin", c"off"),
-        (c"enable_mergejoin", c"off"),
-    ];
-    elevation::with_settings(settings, || spi::read_snapshot(&sql, args, hit_of_row))
+    elevation::with_settings(elevation::BY_INDEX, || spi::read_snapshot(&sql, args, hit_of_row))
 }

@@ -125,7 +125,7 @@ fn the_child_is_confined_and_the_status_says_by_what() {
     let engine = Engine::with(odd);
     assert!(tested(&engine).contains("unknown parse sandbox setting"));
     assert_eq!(
-        ask(&engine, order(Content::Text("x".into()), None)).unwrap_err().code,
+        ask(&engine, order(Content::Text("<p>x</p>".into()), None)).unwrap_err().code,
         FailureCode::InvalidArgument
     );
 }
