@@ -25,7 +25,7 @@ pub(crate) enum Failure {
     Ended(Error),
 }
 
-/// Whether the timer has ended the work.
+/// Whether the timer has ended the work, and nobody else had before.
 static FIRED: AtomicBool = AtomicBool::new(false);
 /// SIGINTs since the work began.
 static CANCELS: AtomicU32 = AtomicU32::new(0);
@@ -39,12 +39,12 @@ thread_local! {
 }
 
 unsafe extern "C-unwind" fn end_work() {
-    FIRED.store(true, Ordering::Relaxed);
-    // SAFETY: flags that are made to be set by signal handlers. The server's own handler of timers sets the latch.
-    unsafe {
-        (&raw mut pg_sys::QueryCancelPending).write_volatile(1);
-        (&raw mut pg_sys::InterruptPending).write_volatile(1);
+    if CANCELS.load(Ordering::Relaxed) > 0 {
+        return;
     }
+    FIRED.store(true, Ordering::Relaxed);
+    // The server's own handler of timers sets the latch.
+    cancel();
 }
 
 extern "C" fn count_cancel(signal: c_int, details: *mut libc::siginfo_t, context: *mut c_void) {
@@ -109,17 +109,23 @@ impl Drop for Timer {
         IS_LIMITED.set(false);
         // SAFETY: changes the process's own timer and raises nothing, so it may run while an error unwinds.
         unsafe { disable_timeout(self.0, false) };
-        if FIRED.load(Ordering::Relaxed) {
-            // A cancel of ours that nobody has taken is withdrawn; one that came by a signal, before or in between, stays.
-            // SAFETY: flags that signal handlers set, too; these run on this thread, and count first.
-            unsafe {
-                (&raw mut pg_sys::QueryCancelPending).write_volatile(0);
-                if CANCELS.load(Ordering::Relaxed) > 0 {
-                    (&raw mut pg_sys::QueryCancelPending).write_volatile(1);
-                    (&raw mut pg_sys::InterruptPending).write_volatile(1);
-                }
+        if is_late() {
+            // A cancel of ours that nobody has taken is withdrawn; one that came by a signal meanwhile stays.
+            // SAFETY: a flag that signal handlers set, too; these run on this thread, and count first.
+            unsafe { (&raw mut pg_sys::QueryCancelPending).write_volatile(0) };
+            if CANCELS.load(Ordering::Relaxed) > 0 {
+                cancel();
             }
         }
+    }
+}
+
+/// Has the next look at interrupts end the call.
+fn cancel() {
+    // SAFETY: flags that are made to be set at any time, by signal handlers too.
+    unsafe {
+        (&raw mut pg_sys::QueryCancelPending).write_volatile(1);
+        (&raw mut pg_sys::InterruptPending).write_volatile(1);
     }
 }
 
@@ -153,9 +159,17 @@ pub(crate) fn attempt<T>(
     let outcome = outcome.map_err(told);
     drop(timer);
     match outcome {
-        Err(Failure::Ended(_)) if is_late() => Err(Failure::Late),
-        outcome => outcome,
+        Err(Failure::Ended(_)) if is_late() => return Err(Failure::Late),
+        // Where a signal came right behind the timer, it says itself whose it was, and why.
+        Err(Failure::Ended(_)) => interrupts::check(),
+        // Whoever has taken the cancel of a signal for the timer's has not ended the call.
+        Ok(_) | Err(Failure::Late | Failure::Failed(_)) => {
+            if FIRED.load(Ordering::Relaxed) && CANCELS.load(Ordering::Relaxed) > 0 {
+                cancel();
+            }
+        }
     }
+    outcome
 }
 
 /// Whether the timer has ended the work, and nobody else has cancelled it.
