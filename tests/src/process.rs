@@ -1,8 +1,13 @@
 //! Processes as `/proc` shows them: who descends from whom, and who is gone.
 
+use crate::wait_until;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashMap;
 use std::path::Path;
+use std::time::Duration;
+
+/// How long a process may take to stop.
+const STOPPING: Duration = Duration::from_secs(60);
 
 /// A process, told apart from a later one with the same id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,11 +61,25 @@ impl Process {
         line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib << 10)
     }
 
-    /// Sends a signal, if it still runs.
+    /// Sends a signal, if it still runs. After one that stops it none of its threads goes on: one of them has to be given
+    /// a processor first, and on a busy machine others answer until then.
     pub fn signal(&self, signal: Signal) {
-        if self.runs() {
-            let _ = kill_process(Pid::from_raw(self.pid).unwrap(), signal);
+        if !self.runs() {
+            return;
         }
+        let _ = kill_process(Pid::from_raw(self.pid).unwrap(), signal);
+        if signal == Signal::STOP {
+            wait_until("all threads have stopped", STOPPING, || self.is_stopped() || !self.runs());
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten().flatten();
+        let mut states = tasks.filter_map(|task| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).ok()?;
+            stat[stat.rfind(')')? + 2..].chars().next()
+        });
+        states.all(|state| matches!(state, 'T' | 'Z' | 'X'))
     }
 }
 
