@@ -10,20 +10,16 @@ use rag_tests::Cluster;
 /// Documents that are ingested, of one chunk each.
 const DOCUMENTS: usize = 6_000;
 
-/// As the default model's.
-const DIMENSION: usize = 384;
-
 /// Name of the model behind the endpoint.
 const STAND_IN: &str = "stand-in";
 
 pub(crate) fn measure(figures: &mut Figures, source: &Source, sizes: &[usize]) {
-    let endpoint = StandIn::start(DIMENSION);
-    let models = endpoint.models(STAND_IN, DIMENSION);
+    let model = StandIn::start(STAND_IN);
     let cluster = Cluster::builder("ingest")
         .setting("shared_buffers", "1GB")
         .setting("max_wal_size", "8GB")
         .setting("rag_ext.embedding_model", STAND_IN)
-        .setting("rag_ext.model_path", &format!("$sharedir/rag_ext/models:{}", models.path().display()))
+        .setting("rag_ext.model_path", &model.model_path())
         .start();
     for size in [0].iter().chain(sizes) {
         let library = Library::new(&cluster, &format!("ingest_{size}"));

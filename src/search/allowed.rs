@@ -12,6 +12,7 @@ use std::collections::{HashMap, HashSet};
 const ONE_OF: usize = 10;
 
 /// Documents that a filter lets through, with their chunks, so that it takes nothing from the best hits.
+#[derive(Default)]
 pub(crate) struct Allowed<'a> {
     /// Without one there is a list.
     filter: Option<&'a Filter>,
@@ -42,10 +43,7 @@ impl<'a> Allowed<'a> {
             domains: scope.ids(),
             may_hide_rows: scope.may_hide_rows(),
             size,
-            listed: OnceCell::new(),
-            is_long: Cell::new(false),
-            tested: Cell::new(0),
-            passed: Cell::new(0),
+            ..Self::default()
         };
         if size <= config::filter_list_limit() {
             allowed.list()?;
@@ -55,16 +53,7 @@ impl<'a> Allowed<'a> {
 
     /// Just these.
     pub(super) fn of(documents: Vec<Id>, chunks: HashMap<Id, Id>) -> Self {
-        Self {
-            filter: None,
-            domains: Vec::new(),
-            may_hide_rows: false,
-            size: 0,
-            listed: OnceCell::from(Listed { documents, chunks }),
-            is_long: Cell::new(false),
-            tested: Cell::new(0),
-            passed: Cell::new(0),
-        }
+        Self { listed: OnceCell::from(Listed { documents, chunks }), ..Self::default() }
     }
 
     /// Chunks of the scope, about.

@@ -137,10 +137,9 @@ impl<'a> Turn<'a> {
                 self.settle(claim, outcome)?
             }
             Ok(work) => {
-                self.make_room(&work)? && {
-                    self.short.push((claim, work));
-                    true
-                }
+                let has_room = self.make_room(&work)?;
+                self.short.push((claim, work));
+                has_room
             }
         };
         if goes_on && (self.chunks() >= BATCH_CHUNKS || self.since.elapsed() >= BATCH_TIME) {
@@ -172,20 +171,25 @@ impl<'a> Turn<'a> {
     fn embed_short(&mut self) -> Result<bool> {
         let (claims, works): (Vec<Claim>, Vec<PreparedWork>) =
             std::mem::take(&mut self.short).into_iter().unzip();
-        let mut outcomes: VecDeque<(Claim, PreparedWork)> = VecDeque::new();
-        match embed_together(&claims, works, self.collection) {
-            Ok(processed) => self.batch.extend(claims.into_iter().zip(processed)),
-            Err((works, Outcome::NotNow)) => {
-                drop(works);
-                claims.iter().try_for_each(|claim| give_back(claim, Pause::exactly(0.0)))?;
-                return Ok(false);
-            }
-            Err((works, _)) => outcomes.extend(claims.into_iter().zip(works)),
-        }
-        while let Some((claim, work)) = outcomes.pop_front() {
-            let outcome = embed_alone(&claim, work, self.collection);
-            if !self.settle(claim, outcome)? {
-                outcomes.iter().try_for_each(|(claim, _)| give_back(claim, Pause::exactly(0.0)))?;
+        let works = match works.len() {
+            // Alone in any case.
+            0 | 1 => works,
+            _ => match embed_together(&claims, works, self.collection) {
+                Ok(processed) => {
+                    self.batch.extend(claims.into_iter().zip(processed));
+                    return Ok(true);
+                }
+                Err((_, Outcome::NotNow)) => {
+                    give_back_all(&claims)?;
+                    return Ok(false);
+                }
+                Err((works, _)) => works,
+            },
+        };
+        for (index, work) in works.into_iter().enumerate() {
+            let outcome = embed_alone(&claims[index], work, self.collection);
+            if !self.settle(claims[index], outcome)? {
+                give_back_all(&claims[index + 1..])?;
                 return Ok(false);
             }
         }
@@ -200,7 +204,7 @@ impl<'a> Turn<'a> {
             Outcome::Busy => give_back(&claim, Pause::FOR_A_LOCK)?,
             Outcome::Failed(error) => settle_failure(&claim, &error)?,
             Outcome::NotNow => {
-                give_back(&claim, Pause::exactly(0.0))?;
+                give_back_all([&claim])?;
                 return Ok(false);
             }
         }
@@ -215,9 +219,13 @@ impl<'a> Turn<'a> {
     /// Writes what is ready, and gives back the rest.
     fn end(mut self) -> Result<()> {
         self.write()?;
-        let rest = self.short.iter().map(|(claim, _)| claim).chain(&self.claims);
-        rest.into_iter().try_for_each(|claim| give_back(claim, Pause::exactly(0.0)))
+        give_back_all(self.short.iter().map(|(claim, _)| claim).chain(&self.claims))
     }
+}
+
+/// Puts documents back that the turn has not come to.
+fn give_back_all<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> Result<()> {
+    claims.into_iter().try_for_each(|claim| give_back(claim, Pause::exactly(0.0)))
 }
 
 /// What came of the engine's part of a document.

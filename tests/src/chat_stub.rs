@@ -1,4 +1,4 @@
-//! An OpenAI-compatible chat endpoint whose replies a test decides.
+//! An OpenAI-compatible endpoint, of a chat model unless a test says otherwise, whose replies the test decides.
 //!
 //! It knows just enough HTTP/1.1 for one request per connection, and keeps what it was sent.
 
@@ -19,6 +19,8 @@ pub enum ChatReply {
     By(fn(&Value) -> String),
     /// Answers with this status and body.
     Status(u16, String),
+    /// Answers with the status and body that this makes of the request's body.
+    StatusBy(fn(&Value) -> (u16, String)),
     /// Sends the client elsewhere.
     Redirect(String),
     /// Takes the request and says nothing until the test ends.
@@ -136,6 +138,10 @@ fn serve(stream: TcpStream, reply: &Mutex<ChatReply>, requests: &Mutex<Vec<Value
     let request: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
     let reply = match chosen(&mut reply.lock().unwrap(), &request) {
         ChatReply::By(made) => ChatReply::Message(made(&request)),
+        ChatReply::StatusBy(made) => {
+            let (status, body) = made(&request);
+            ChatReply::Status(status, body)
+        }
         other => other,
     };
     requests.lock().unwrap().push(request);
@@ -148,9 +154,11 @@ fn serve(stream: TcpStream, reply: &Mutex<ChatReply>, requests: &Mutex<Vec<Value
             let _ = (&stream).write_all(bytes.as_bytes());
         }
         ChatReply::Stream(script) => speak(&stream, &script),
-        ChatReply::Turns(_) | ChatReply::ByWords(_) | ChatReply::ByModel(_) | ChatReply::By(_) => {
-            panic!("a turn cannot have turns")
-        }
+        ChatReply::Turns(_)
+        | ChatReply::ByWords(_)
+        | ChatReply::ByModel(_)
+        | ChatReply::By(_)
+        | ChatReply::StatusBy(_) => panic!("a turn cannot have turns"),
     }
 }
 

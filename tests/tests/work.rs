@@ -16,6 +16,8 @@ mod indexing;
 mod ordering;
 #[path = "work/pausing.rs"]
 mod pausing;
+#[path = "work/together.rs"]
+mod together;
 
 use rag_tests::Session;
 use std::time::{Duration, Instant};

@@ -2,10 +2,9 @@
 //! hang.
 
 use super::{TOPICS, corpus};
-use rag_tests::{ChatReply, ChatStub, Cluster, Session};
+use rag_tests::{ChatReply, ChatStub, Cluster, Session, model_folder};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -17,14 +16,9 @@ const SOON: Duration = Duration::from_secs(60);
 
 /// A folder of models with the reranker "remote", which is behind this stub.
 fn models(stub: &ChatStub) -> TempDir {
-    let root = tempfile::Builder::new().prefix("rag_models_").tempdir_in("/var/tmp").unwrap();
-    std::fs::set_permissions(root.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    let folder = root.path().join("remote");
-    std::fs::create_dir(&folder).unwrap();
     let endpoint = json!({ "url": stub.url(), "model": "acme", "api": "jina", "retries": 0 });
     let model = json!({ "kind": "reranker", "max_tokens": 128, "tokenizer": "ms-marco-MiniLM-L-12-v2", "endpoint": endpoint });
-    std::fs::write(folder.join("rag_model.json"), model.to_string()).unwrap();
-    root
+    model_folder("remote", &model)
 }
 
 fn cluster(name: &str, stub: &ChatStub, models: &TempDir) -> Cluster {
