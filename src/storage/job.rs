@@ -153,7 +153,17 @@ pub(crate) fn should_give_way(claim: &Claim) -> Result<bool> {
     let Some(owner) = of_several else { return Ok(false) };
     let mut busy = spi::read_latest(SERVED_BY_OTHERS, vec![], |row| row.require::<String>(1))?;
     busy.push(owner);
-    let waiting = spi::read_latest_one(NEXT_TURN, vec![uuid(Id::MAX).into(), busy.into()], |_| Ok(()))?;
+    does_one_wait(busy)
+}
+
+/// Whether another owner than this has work that is due.
+pub(crate) fn does_another_wait(owner: &str) -> Result<bool> {
+    does_one_wait(vec![owner.to_owned()])
+}
+
+/// Whether there is work that is due, without these owners.
+fn does_one_wait(without: Vec<String>) -> Result<bool> {
+    let waiting = spi::read_latest_one(NEXT_TURN, vec![uuid(Id::MAX).into(), without.into()], |_| Ok(()))?;
     Ok(waiting.is_some())
 }
 

@@ -184,10 +184,11 @@ impl Work {
         };
         let domain = turn.spent_in;
         self.last = turn.of;
-        self.served.push(turn.owner);
+        self.served.push(turn.owner.clone());
         self.served.truncate(SERVED);
         if let Some(collection) = collection
-            && Turn::new(&Rc::new(collection), claims, &mut self.unwritten).run()? == TurnEnd::Early
+            && Turn::new(&Rc::new(collection), &turn.owner, claims, &mut self.unwritten).run()?
+                == TurnEnd::Early
         {
             // What else is to be done can wait.
             return Ok(true);

@@ -31,7 +31,7 @@ const BATCH_CHUNKS: usize = 64;
 /// Time after which a batch is written: how long a document that is ready waits for its neighbours.
 const BATCH_TIME: Duration = Duration::from_secs(2);
 
-/// More documents are claimed in a turn while a batch is younger than that, and not full.
+/// More documents are claimed in a turn while a batch is younger than that, and not full, and nobody else waits.
 const MORE_TIME: Duration = Duration::from_millis(200);
 
 /// Time after which a turn is over, though claimed documents are left: they go back to the others of their owner.
@@ -60,6 +60,8 @@ pub(super) enum TurnEnd {
 /// The documents of a turn between their claim and their rows.
 pub(super) struct Turn<'a> {
     collection: &'a Rc<Collection>,
+    /// Whose turn it is, as [`job::next_turn`] says.
+    owner: &'a str,
     unwritten: &'a mut Unwritten,
     claims: VecDeque<Claim>,
     /// Short ones of one owner, whose texts go to the model together.
@@ -73,11 +75,13 @@ pub(super) struct Turn<'a> {
 impl<'a> Turn<'a> {
     pub(super) fn new(
         collection: &'a Rc<Collection>,
+        owner: &'a str,
         claims: Vec<Claim>,
         unwritten: &'a mut Unwritten,
     ) -> Self {
         Self {
             collection,
+            owner,
             unwritten,
             claims: claims.into(),
             short: Vec::new(),
@@ -114,14 +118,16 @@ impl<'a> Turn<'a> {
     }
 
     /// The next document. Once all that were claimed are in hand and were so short that they are no batch yet, more of the
-    /// domain are claimed.
+    /// domain are claimed, if nobody else waits for a turn.
     fn next(&mut self) -> Result<Option<Claim>> {
         let in_hand =
             self.short.last().map(|(claim, _)| *claim).or(self.batch.last().map(|(claim, _)| *claim));
         if let Some(Claim { domain, .. }) = in_hand.filter(|_| self.claims.is_empty())
             && self.since.elapsed() < MORE_TIME
         {
-            let more = unless_locked(worker::transaction(|| job::claim(domain, CLAIM)))?;
+            let more = unless_locked(worker::transaction(|| {
+                if job::does_another_wait(self.owner)? { Ok(Vec::new()) } else { job::claim(domain, CLAIM) }
+            }))?;
             self.claims.extend(more.unwrap_or_default());
         }
         Ok(self.claims.pop_front())
