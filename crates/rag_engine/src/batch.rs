@@ -7,10 +7,11 @@
 //! 3. A request that has just come has half of the places at most, so that the next one does not find all of them taken; one
 //!    that takes longer has whatever is free ([`Waiting::has_its_share`]).
 //! 4. A row that must not share a batch ([`Waiting::alone`]) runs alone. Others are joined by rows of the same
-//!    model and lane, from several requests, as long as rows × longest row stays within the budget.
+//!    model and lane, from several requests, as long as they stay within the device's limits ([`BatchLimits`]).
 //!
 //! A request's rows are taken in order; the scheduler sorts them by length beforehand, so padding stays small.
 
+use crate::batch_limits::BatchLimits;
 use crate::principal::PrincipalKey;
 use rag_wire::Lane;
 use std::ops::Range;
@@ -41,10 +42,8 @@ pub struct Waiting<'a> {
 /// What one batch may hold.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
-    /// Most padded tokens: rows × longest row. A single row may exceed it.
-    pub padded_tokens: u32,
-    /// Most rows.
-    pub rows: u32,
+    /// What the device takes. A single row may exceed it.
+    pub limits: BatchLimits,
     /// Whether interactive work may start now.
     pub interactive: bool,
     /// Whether bulk work may.
@@ -97,8 +96,7 @@ pub fn next_batch(waiting: &[Waiting<'_>], budget: Budget) -> Vec<Pick> {
     for &request in order.iter().filter(|i| shares(&waiting[**i])) {
         let mut taken = 0;
         for &tokens in waiting[request].rows {
-            let padded = u64::from(longest.max(tokens)) * u64::from(rows + 1);
-            if rows > 0 && (rows >= budget.rows || padded > u64::from(budget.padded_tokens)) {
+            if rows > 0 && rows >= budget.limits.rows_of(longest.max(tokens)) {
                 break;
             }
             (rows, longest, taken) = (rows + 1, longest.max(tokens), taken + 1);
@@ -114,7 +112,8 @@ pub fn next_batch(waiting: &[Waiting<'_>], budget: Budget) -> Vec<Pick> {
 mod tests {
     use super::*;
 
-    const BUDGET: Budget = Budget { padded_tokens: 100, rows: 8, interactive: true, bulk: Bulk::Open };
+    const LIMITS: BatchLimits = BatchLimits { rows: 8, padded_tokens: 100, bytes: None };
+    const BUDGET: Budget = Budget { limits: LIMITS, interactive: true, bulk: Bulk::Open };
 
     fn waiting(lane: Lane, principal: u128, served: u64, arrived: u64, rows: &[u32]) -> Waiting<'_> {
         let principal = PrincipalKey(principal);
@@ -164,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_least_served_principal_goes_first_then_the_older_request() {
-        let small = Budget { rows: 1, ..BUDGET };
+        let small = Budget { limits: BatchLimits { rows: 1, ..LIMITS }, ..BUDGET };
         let all = [
             waiting(Lane::Bulk, 1, 500, 0, &[10]),
             waiting(Lane::Bulk, 2, 40, 2, &[10]),

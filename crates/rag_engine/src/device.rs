@@ -1,13 +1,8 @@
 //! Where models run: `auto`, `cpu`, `cuda` or `cuda:N`, resolved against what the machine has.
 
+use crate::batch_limits::BatchLimits;
 use crate::model::runtime;
 use cudarc::driver::CudaContext;
-
-/// Padded tokens per batch on the CPU: enough to keep a core busy, small enough to answer soon.
-const CPU_BATCH_TOKENS: u32 = 4096;
-
-/// Bytes of device memory taken per padded token of a batch: activations of a BERT-large, with room to spare.
-const DEVICE_BYTES_PER_TOKEN: usize = 256 * 1024;
 
 /// Pairs that a search has reranked on the CPU, unless it says otherwise: some tenths of a second of a small model.
 const CPU_PAIRS: usize = 10;
@@ -40,8 +35,8 @@ pub struct Choice {
     pub device: Device,
     /// One line, if the device differs from what was asked for.
     pub note: Option<String>,
-    /// Most padded tokens of one batch.
-    pub batch_tokens: u32,
+    /// How large a batch may be.
+    pub batch_limits: BatchLimits,
 }
 
 /// What was asked for.
@@ -59,7 +54,7 @@ pub(crate) fn pair_budget(device: Device, is_local: bool) -> usize {
 
 /// Resolves the setting. Falls back to the CPU with a note; call it after ONNX Runtime has been loaded.
 pub fn choose(setting: &str) -> Choice {
-    let on_cpu = |note| Choice { device: Device::Cpu, note, batch_tokens: CPU_BATCH_TOKENS };
+    let on_cpu = |note| Choice { device: Device::Cpu, note, batch_limits: BatchLimits::CPU };
     let (ordinal, asked) = match parse(setting) {
         Some(Requested::Cpu) => return on_cpu(None),
         Some(Requested::Auto) => (0, false),
@@ -71,7 +66,10 @@ pub fn choose(setting: &str) -> Choice {
     };
     match probe(ordinal) {
         Ok(free) => match runtime::accepts_cuda(ordinal) {
-            Ok(()) => Choice { device: Device::Cuda(ordinal), note: None, batch_tokens: batch_tokens(free) },
+            Ok(()) => {
+                let batch_limits = BatchLimits::for_free_memory(free as u64);
+                Choice { device: Device::Cuda(ordinal), note: None, batch_limits }
+            }
             Err(e) => on_cpu(Some(format!(
                 "cuda:{ordinal} is there, but ONNX Runtime cannot use it ({e}): using the CPU"
             ))),
@@ -105,11 +103,6 @@ fn probe(ordinal: usize) -> Result<usize, String> {
     let (free, _) =
         CudaContext::new(ordinal).and_then(|context| context.mem_get_info()).map_err(|e| e.to_string())?;
     Ok(free)
-}
-
-/// A batch may take a quarter of the device's free memory.
-fn batch_tokens(free_bytes: usize) -> u32 {
-    (free_bytes / 4 / DEVICE_BYTES_PER_TOKEN).clamp(CPU_BATCH_TOKENS as usize, 262_144) as u32
 }
 
 #[cfg(test)]
@@ -147,12 +140,5 @@ mod tests {
         for (device, is_local) in [(Device::Cuda(0), true), (Device::Cuda(0), false), (Device::Cpu, false)] {
             assert_eq!(pair_budget(device, is_local), 50, "{device} {is_local}");
         }
-    }
-
-    #[test]
-    fn batch_budget_follows_free_memory_within_bounds() {
-        assert_eq!(batch_tokens(0), CPU_BATCH_TOKENS);
-        assert_eq!(batch_tokens(16 << 30), 16_384);
-        assert_eq!(batch_tokens(usize::MAX), 262_144);
     }
 }

@@ -74,7 +74,7 @@ impl Engine {
             threads,
         );
         let scheduler =
-            Scheduler::start(threads, bulk, device.batch_tokens, settings.queue_limit, counters.clone())?;
+            Scheduler::start(threads, bulk, device.batch_limits, settings.queue_limit, counters.clone())?;
         let cache = Cache::new(cache_bytes(&settings), Duration::from_secs(settings.cache_ttl_s.into()));
         let launch = Launch { program: settings.llm_program.clone().into(), threads: threads as u32 };
         let local_models = Arc::new(LocalModels::new(settings.model_folders.clone(), launch));

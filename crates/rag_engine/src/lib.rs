@@ -11,6 +11,7 @@
 
 pub mod backend;
 pub mod batch;
+pub mod batch_limits;
 pub mod cache;
 mod calls;
 mod completion;
@@ -21,6 +22,7 @@ mod engine;
 mod failure;
 mod llm;
 pub mod log;
+mod measure;
 pub mod model;
 mod parse;
 mod principal;
@@ -30,6 +32,7 @@ mod scheduler;
 mod server;
 mod ticket;
 
+pub use measure::{MeasureArguments, measure};
 pub use parse::{OcrArguments, ocr, parse};
 pub use pull::{PullArguments, pull};
 pub use server::serve;

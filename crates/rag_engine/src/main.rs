@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Runs the models of rag_ext. The server starts it; only `pull` is for people.
+/// Runs the models of rag_ext. The server starts it; only `pull` and `measure` are for people.
 #[derive(Parser)]
 #[command(name = "rag-engine", version)]
 struct Arguments {
@@ -21,6 +21,8 @@ enum Command {
     Ocr(rag_engine::OcrArguments),
     /// Fetch a model from a hub into a folder of models
     Pull(rag_engine::PullArguments),
+    /// Print how many chunks, tokens and pairs a second the models of a folder do on a device
+    Measure(rag_engine::MeasureArguments),
 }
 
 fn main() -> ExitCode {
@@ -29,5 +31,6 @@ fn main() -> ExitCode {
         Command::Parse => rag_engine::parse(),
         Command::Ocr(arguments) => rag_engine::ocr(&arguments),
         Command::Pull(arguments) => rag_engine::pull(arguments),
+        Command::Measure(arguments) => rag_engine::measure(&arguments),
     }
 }

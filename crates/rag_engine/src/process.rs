@@ -54,10 +54,10 @@ pub(crate) fn detach() {
 }
 
 /// ONNX Runtime asks for its collector's address as soon as it is loaded, unless it finds this name. The supervisor
-/// sets it; whoever starts the engine in another way need not know of it.
+/// sets it; whoever starts the engine in another way need not know of it. Call it while there is one thread.
 #[allow(unsafe_code)]
-fn forbid_telemetry() {
-    // SAFETY: there is one thread, as `detach` demands, so nobody reads the environment meanwhile.
+pub(crate) fn forbid_telemetry() {
+    // SAFETY: there is one thread, as is demanded above, so nobody reads the environment meanwhile.
     #[allow(clippy::disallowed_methods, reason = "before there is any other thread")]
     unsafe {
         std::env::set_var("ORT_DISABLE_TELEMETRY", "1")

@@ -5,6 +5,7 @@
 
 use crate::backend::{Conditions, Input};
 use crate::batch::{Budget, Bulk, Pick, Waiting, next_batch};
+use crate::batch_limits::BatchLimits;
 use crate::engine::Counters;
 use crate::failure::{Explain, deadline_passed, failure, internal};
 use crate::log;
@@ -17,9 +18,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Most rows of one batch.
-const BATCH_ROWS: u32 = 64;
 
 /// Principals remembered beyond those that wait now, so that one who asks again is not taken for a new one.
 const REMEMBERED: usize = 4096;
@@ -89,7 +87,7 @@ pub(crate) struct Scheduler {
     wake: Condvar,
     workers: usize,
     bulk_workers: usize,
-    batch_tokens: u32,
+    batch_limits: BatchLimits,
     counters: Arc<Counters>,
     queue_limit: AtomicU64,
 }
@@ -100,7 +98,7 @@ impl Scheduler {
     pub(crate) fn start(
         workers: usize,
         bulk_workers: usize,
-        batch_tokens: u32,
+        batch_limits: BatchLimits,
         queue_limit: u32,
         counters: Arc<Counters>,
     ) -> std::io::Result<Arc<Self>> {
@@ -109,7 +107,7 @@ impl Scheduler {
             wake: Condvar::new(),
             workers: workers.max(1),
             bulk_workers: bulk_workers.max(1),
-            batch_tokens,
+            batch_limits,
             counters,
             queue_limit: AtomicU64::new(queue_limit.into()),
         });
@@ -203,7 +201,7 @@ impl Scheduler {
             true if !state.spare_running => Bulk::Spare,
             _ => Bulk::Closed,
         };
-        let budget = Budget { padded_tokens: self.batch_tokens, rows: BATCH_ROWS, interactive, bulk };
+        let budget = Budget { limits: self.batch_limits, interactive, bulk };
         let Some(batch) = state.take_batch(budget, self.workers.div_ceil(2)) else { return (state, false) };
         let slot = match (batch.lane, bulk) {
             (Lane::Interactive, _) => RunSlot::Interactive,

@@ -3,12 +3,13 @@
 //! What is read, the first that says something wins: `rag_model.json`, `sentence_bert_config.json`,
 //! `1_Pooling/config.json`, `config_sentence_transformers.json`, `modules.json`, `config.json`,
 //! `tokenizer_config.json`. A folder with a GGUF file is read by [`gguf`]. A model behind an endpoint has, in place of a graph, `endpoint` in `rag_model.json`. The
-//! graph is `model.onnx` or `onnx/model.onnx`; weights beside it are found by ONNX
-//! Runtime itself. SHA-256 sums in `rag_model.json` are checked by whoever fetches a model, not at each load.
+//! graph is `model.onnx` or `onnx/model.onnx`, on a GPU a `model_fp16.onnx` beside it; weights beside it are found by
+//! ONNX Runtime itself. SHA-256 sums in `rag_model.json` are checked by whoever fetches a model, not at each load.
 
 use super::endpoint::{Api, Endpoint};
 use super::gguf;
 use super::scoring::{LateInteraction, Scoring, YesNo};
+use crate::device::Device;
 use rag_core::answer::answerable::AnswerWeights;
 use rag_wire::{ModelInfo, ModelKind};
 use serde::Deserialize;
@@ -21,6 +22,9 @@ const DEFAULT_MAX_TOKENS: usize = 512;
 
 /// `model_max_length` beyond this means "no limit" in tokenizer configurations.
 const UNLIMITED: f64 = 1e6;
+
+/// A graph in half precision, by the name that published models give it.
+const HALF_PRECISION: &str = "model_fp16.onnx";
 
 /// How token vectors become one vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -267,6 +271,13 @@ impl ModelFolder {
             BackendConfig::Onnx { graph } => Some(graph),
             BackendConfig::Endpoint(_) | BackendConfig::Gguf { .. } => None,
         }
+    }
+
+    /// The graph's file for a device: on a GPU the one in half precision, where it lies beside the other.
+    pub fn graph_on(&self, device: Device) -> Option<PathBuf> {
+        let graph = self.graph()?;
+        let half = graph.with_file_name(HALF_PRECISION);
+        Some(if device != Device::Cpu && half.is_file() { half } else { graph.to_owned() })
     }
 }
 

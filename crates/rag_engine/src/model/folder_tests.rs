@@ -76,6 +76,21 @@ fn xlm_r_takes_two_tokens_less_than_it_has_positions() {
 }
 
 #[test]
+fn a_graph_in_half_precision_is_for_a_gpu_alone() {
+    let file = |folder: &Folder, device| {
+        let graph = folder.read("m").unwrap().graph_on(device).unwrap();
+        graph.strip_prefix(folder.0.path()).unwrap().to_str().unwrap().to_owned()
+    };
+    let folder = Folder::new(&[]);
+    assert_eq!(file(&folder, Device::Cuda(0)), "model.onnx", "there is no other");
+    folder.put("onnx/model_fp16.onnx", "");
+    assert_eq!(file(&folder, Device::Cuda(0)), "model.onnx", "it does not lie beside the graph");
+    folder.put("model_fp16.onnx", "");
+    assert_eq!(file(&folder, Device::Cuda(1)), "model_fp16.onnx");
+    assert_eq!(file(&folder, Device::Cpu), "model.onnx");
+}
+
+#[test]
 fn a_graph_in_the_onnx_folder_is_found() {
     let folder = Folder::new(&[("onnx/model.onnx", "")]);
     fs::remove_file(folder.0.path().join("model.onnx")).unwrap();

@@ -83,10 +83,10 @@ impl Sessions {
     /// Opens the first session and learns the graph's inputs and outputs from it. `threads` is the most runs at once, but
     /// for one in the scheduler's spare place.
     pub fn open(folder: &ModelFolder, device: Device, threads: usize) -> Result<Self, String> {
-        let graph = folder.graph().ok_or("the model is behind an endpoint")?;
-        let small = weight_bytes(graph) <= SMALL_MODEL_BYTES && device == Device::Cpu;
+        let graph = folder.graph_on(device).ok_or("the model is behind an endpoint")?;
+        let small = weight_bytes(&graph) <= SMALL_MODEL_BYTES && device == Device::Cpu;
         let (most, threads_each) = if small { (threads.max(1) + 1, 1) } else { (1, threads.max(1)) };
-        let first = runtime::open(graph, device, threads_each)?;
+        let first = runtime::open(&graph, device, threads_each)?;
         let inputs =
             first.inputs().iter().map(|i| input(i.name(), i.dtype())).collect::<Result<Vec<_>, _>>()?;
         if !inputs.iter().any(|(_, input, _)| *input == Input::Ids) {
@@ -95,10 +95,10 @@ impl Sessions {
         let outputs: Vec<_> =
             first.outputs().iter().map(|o| (o.name().to_owned(), o.dtype().clone())).collect();
         let output = output(folder, &outputs)?;
-        let couples_rows = couples_rows(graph).map_err(|e| format!("{}: {e}", graph.display()))?;
+        let couples_rows = couples_rows(&graph).map_err(|e| format!("{}: {e}", graph.display()))?;
         Ok(Self {
             folder: folder.clone(),
-            graph: graph.to_owned(),
+            graph,
             device,
             threads_each,
             most,

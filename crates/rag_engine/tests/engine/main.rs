@@ -14,6 +14,7 @@ mod http;
 mod life;
 mod load;
 mod local_chat;
+mod measure;
 mod memory;
 mod prepare;
 mod protocol;

@@ -1,0 +1,161 @@
+//! Many clients at once, who ask as ingestion and searches do: each makes the tokens of its request itself, hands it to the
+//! scheduler and waits. So tokens are made on other threads than those that compute.
+
+use crate::backend::Input;
+use crate::batch_limits::BatchLimits;
+use crate::engine::Counters;
+use crate::model::Model;
+use crate::principal::PrincipalKey;
+use crate::scheduler::{Job, Scheduler};
+use crate::ticket::{Ticket, Waited};
+use rag_wire::{Failure, Lane};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Chunks of one request: as many as a worker of the server asks for.
+pub(super) const TEXTS_PER_REQUEST: usize = 16;
+
+/// Whether a pair runs alone, as those of searches do: equal questions have equal scores.
+pub(super) const SCORES_ARE_REPRODUCIBLE: bool = true;
+
+/// Tokens of a text of [`super::texts`], about: by it the number of clients is chosen.
+const TYPICAL_TOKENS: u32 = 160;
+
+/// The scheduler and its clients.
+pub(super) struct Load {
+    scheduler: Arc<Scheduler>,
+    counters: Arc<Counters>,
+    clients: usize,
+}
+
+/// What was done in a time.
+pub(super) struct Done {
+    pub(super) rows: u64,
+    pub(super) tokens: u64,
+    pub(super) time: Duration,
+}
+
+impl Done {
+    pub(super) fn per_second(&self, number: u64) -> String {
+        format!("{:.1}", number as f64 / self.time.as_secs_f64().max(1e-9))
+    }
+}
+
+impl Load {
+    /// Starts the workers. There are clients enough to fill a batch while another one runs, and to keep all workers busy.
+    pub(super) fn start(threads: usize, limits: BatchLimits) -> Result<Self, String> {
+        let for_batches = 2 * (limits.rows_of(TYPICAL_TOKENS) as usize).div_ceil(TEXTS_PER_REQUEST);
+        let clients = for_batches.max(threads + 1);
+        let counters = Arc::<Counters>::default();
+        let scheduler = Scheduler::start(threads, threads, limits, clients as u32, counters.clone())
+            .map_err(|e| format!("cannot start a thread: {e}"))?;
+        Ok(Self { scheduler, counters, clients })
+    }
+
+    /// The vectors of a request's texts.
+    pub(super) fn vectors(&self, model: &Arc<Model>, texts: &[String]) -> Result<Vec<Vec<f32>>, String> {
+        let prefix = &model.folder.passage_prefix;
+        let input = |text: &String| {
+            Ok(Input { row: model.tokenizer.encode(&format!("{prefix}{text}"))?, ..Input::default() })
+        };
+        let inputs: Result<Vec<_>, String> = texts.iter().map(input).collect();
+        self.compute(model, Lane::Bulk, false, inputs?)
+    }
+
+    /// Embeds the texts, again and again, for a time; each client finishes what it has begun.
+    pub(super) fn embed(&self, model: &Arc<Model>, texts: &[String], time: Duration) -> Result<Done, String> {
+        let requests: Vec<&[String]> = texts.chunks(TEXTS_PER_REQUEST).collect();
+        let before = self.counted();
+        let took =
+            self.repeat(time, |round| self.vectors(model, requests[round % requests.len()]).map(drop))?;
+        let after = self.counted();
+        Ok(Done { rows: after.0 - before.0, tokens: after.1 - before.1, time: took })
+    }
+
+    /// Scores pairs of a question and so many texts for a time.
+    pub(super) fn score(
+        &self,
+        model: &Arc<Model>,
+        texts: &[String],
+        pairs: usize,
+        time: Duration,
+    ) -> Result<Done, String> {
+        let before = self.counted().2;
+        let took = self.repeat(time, |round| {
+            let text = |number: usize| texts[(round * pairs + number) % texts.len()].as_str();
+            let question: Vec<&str> = text(0).split(' ').take(8).collect();
+            let question = question.join(" ");
+            let input =
+                |number| Ok(Input { row: model.pairs.encode(&question, text(number))?, ..Input::default() });
+            let inputs: Result<Vec<_>, String> = (0..pairs).map(input).collect();
+            self.compute(model, Lane::Interactive, SCORES_ARE_REPRODUCIBLE, inputs?).map(drop)
+        })?;
+        Ok(Done { rows: self.counted().2 - before, tokens: 0, time: took })
+    }
+
+    /// Texts, their tokens and pairs so far.
+    fn counted(&self) -> (u64, u64, u64) {
+        let counters = &self.counters;
+        let [texts, tokens, pairs] =
+            [&counters.texts_embedded, &counters.tokens_embedded, &counters.pairs_scored]
+                .map(|counter| counter.load(Ordering::Relaxed));
+        (texts, tokens, pairs)
+    }
+
+    /// All clients ask, each at least once, until the time is over. Returns how long it took, or a problem of one of them.
+    fn repeat(
+        &self,
+        time: Duration,
+        ask: impl Fn(usize) -> Result<(), String> + Sync,
+    ) -> Result<Duration, String> {
+        let started = Instant::now();
+        let next = AtomicUsize::new(0);
+        let client = || -> Result<(), String> {
+            loop {
+                ask(next.fetch_add(1, Ordering::Relaxed))?;
+                if started.elapsed() >= time {
+                    return Ok(());
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..self.clients).map(|_| scope.spawn(client)).collect();
+            let mut ended = clients.into_iter().map(|client| client.join());
+            ended.try_for_each(|end| end.unwrap_or_else(|_| Err("a thread panicked".into())))
+        })?;
+        Ok(started.elapsed())
+    }
+
+    fn compute(
+        &self,
+        model: &Arc<Model>,
+        lane: Lane,
+        reproducible: bool,
+        inputs: Vec<Input>,
+    ) -> Result<Vec<Vec<f32>>, String> {
+        let ticket = Arc::new(Ticket::new().map_err(|e| format!("cannot wait for the model: {e}"))?);
+        let job = Job {
+            lane,
+            principal: PrincipalKey(0),
+            model: model.clone(),
+            reproducible,
+            deadline: None,
+            inputs,
+            ticket: ticket.clone(),
+        };
+        self.scheduler.submit(job).map_err(in_words)?;
+        match ticket.wait(None, None) {
+            Waited::Answered(answer) => answer.map_err(in_words),
+            Waited::Gone | Waited::Late => Err("cannot wait for the model".into()),
+        }
+    }
+}
+
+/// A failure for a person at a terminal.
+pub(super) fn in_words(failure: Failure) -> String {
+    match failure.detail {
+        Some(detail) => format!("{}: {detail}", failure.message),
+        None => failure.message,
+    }
+}
