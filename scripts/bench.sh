@@ -16,9 +16,10 @@
 #   bench.sh parse [-v] [NAME…]  F1 of words, headings and cells per format; fails below the goals
 #   bench.sh pages [FILE.pdf…]   whether chunks of PDFs name the pages that their words stand on
 #   bench.sh cost [PART…]        ratios; PART: keyword vector ingest embed memory domains merge attach policies steady pdf
-#   bench.sh scale [search] [ingest] [--plots]
+#   bench.sh scale [search] [ingest] [peers] [--plots]
 #                                times, recall and room by number of chunks, and what a small owner pays for a large one; FULL=1: up
-#                                to three million, RAG_BENCH_SIZES=10000,20000: these. --plots writes docs/scale.csv and docs/scale-*.svg
+#                                to three million, RAG_BENCH_SIZES=10000,20000: these. peers: keyword search beside pg_textsearch,
+#                                pg_search and tsvector, only if named. --plots writes docs/scale.csv and docs/plots/scale-*.svg
 #   bench.sh against COMMIT      searches, answers and ingestion beside those of that commit, which it builds in RAG_HOME;
 #                                RAG_BENCH_OPTIONS={…}: options of this version's searches
 #   bench.sh crates [FILTER]     criterion on the pure crates
@@ -31,7 +32,7 @@
 export RAG_BENCH_HOME=$RAG_HOME/bench
 
 bench() {
-  local name=$1
+  local name=$1 peers
   shift
   # pdftotext is what the PDFs are compared with.
   [ "$name" != parse ] || "$ROOT/scripts/install-deps.sh" poppler-utils
@@ -42,6 +43,13 @@ bench() {
   if [ "$name" = answers ]; then
     RAG_BENCH_MANUAL=$("$ROOT/scripts/fetch-manual.sh")
     export RAG_BENCH_MANUAL
+  fi
+  if [ "$name" = scale ] && [[ " $* " == *" peers "* ]]; then
+    if peers=$("$ROOT/scripts/fetch-peers.sh"); then
+      export RAG_BENCH_PEERS=$peers
+    else
+      say "the peers' Postgres could not be fetched: without it"
+    fi
   fi
   "$ROOT/scripts/cargo.sh" bench --package rag_benches --bench "$name" -- "$@"
 }

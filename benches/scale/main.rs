@@ -4,10 +4,11 @@
 //!
 //! An owner has as many chunks as the size says, another a twentieth of them, and a small one 1,000, who also has a database
 //! of their own. Rows are made here and copied in; codes of vectors are made by the workers. `RAG_BENCH_SIZES=10000,20000`
-//! takes other sizes, `FULL=1` adds a million and three. `--plots` writes `docs/scale.csv` and draws `docs/scale-*.svg`.
+//! takes other sizes, `FULL=1` adds a million and three. `--plots` writes `docs/scale.csv` and draws `docs/plots/scale-*.svg`.
 //!
-//! `search` and `ingest` alone measure only that: searches, or ingestion into a collection of each size beside an endpoint whose
-//! vectors cost nothing.
+//! `search`, `ingest` and `peers` measure only what is named: searches; ingestion into a collection of each size beside an
+//! endpoint whose vectors cost nothing; keyword search beside that of others, whose server is downloaded, so that it has to be
+//! named.
 //!
 //! Times are of one session, the best of three of each query after a first one, so the engine knows the query's vector: what
 //! embedding takes stands in a row of its own.
@@ -24,6 +25,7 @@ mod questions;
 mod searches;
 
 mod disk;
+mod peers;
 mod plainly;
 mod recall;
 
@@ -36,7 +38,7 @@ use made::Source;
 use owner::Owner;
 use questions::Questions;
 use rag_benches::{Library, Texts, timed};
-use rag_tests::Cluster;
+use rag_tests::{Builder, Cluster};
 
 /// Chunks of the large owner.
 const SIZES: [usize; 3] = [10_000, 100_000, 300_000];
@@ -56,7 +58,8 @@ const VERIFIED: usize = 20_000;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |argument: &str| arguments.iter().any(|given| given == argument);
-    let wants = |part: &str| has(part) || !has("search") && !has("ingest");
+    let names_none = !["search", "ingest", "peers"].into_iter().any(has);
+    let wants = |part: &str| has(part) || names_none;
     let texts = Texts::choose();
     let source = Source::of(&texts);
     let mut figures = Figures::default();
@@ -66,9 +69,14 @@ fn main() {
     if wants("search") {
         search(&mut figures, &source, &Questions::of(&texts));
     }
+    if has("peers") {
+        peers::measure(&mut figures, &source, &Questions::of(&texts), &sizes());
+    }
     println!("texts: {}", texts.name);
     figures.print();
-    ratios::print(&figures);
+    if wants("search") {
+        ratios::print(&figures);
+    }
     if has("--plots") {
         figures.save_csv();
         plot::draw(&figures);
@@ -77,14 +85,7 @@ fn main() {
 
 /// What searching costs.
 fn search(figures: &mut Figures, source: &Source, questions: &Questions) {
-    // A server with some memory, on which nothing happens by itself while it is measured.
-    let cluster = Cluster::builder("scale")
-        .setting("shared_buffers", "2GB")
-        .setting("maintenance_work_mem", "1GB")
-        .setting("max_wal_size", "8GB")
-        .setting("autovacuum", "off")
-        .setting("rag_ext.merge_enabled", "off")
-        .start();
+    let cluster = quiet(Cluster::builder("scale")).setting("rag_ext.merge_enabled", "off").start();
     let alone = Library::new(&cluster, "alone");
     codes::hold_workers(&alone);
     let mut alone_owner = Owner::new(&alone, alone.role(), "small");
@@ -94,6 +95,15 @@ fn search(figures: &mut Figures, source: &Source, questions: &Questions) {
     for size in sizes() {
         measure(figures, &cluster, source, questions, &mut alone_owner, size);
     }
+}
+
+/// A server with some memory, on which nothing happens by itself while it is measured.
+fn quiet(server: Builder) -> Builder {
+    server
+        .setting("shared_buffers", "2GB")
+        .setting("maintenance_work_mem", "1GB")
+        .setting("max_wal_size", "8GB")
+        .setting("autovacuum", "off")
 }
 
 fn sizes() -> Vec<usize> {

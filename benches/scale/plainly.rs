@@ -1,5 +1,5 @@
 //! The same written plainly, by the superuser, without any policy: `tsvector` with a GIN index and `ts_rank`, and all
-//! vectors of the owner compared by pgvector.
+//! vectors of the owner, or of the documents that a filter lets through, compared by pgvector.
 //!
 //! `websearch_to_tsquery` wants every word of the query, which few texts have, where `rag_search` ranks those that have
 //! any: what asks for the same are the rows of one word, and those of a sentence with "or" between its words.
@@ -7,7 +7,8 @@
 use crate::figures::Figures;
 use crate::owner::Owner;
 use crate::questions::{Form, Questions};
-use crate::recall::query_vectors;
+use crate::recall::{nearest, query_vectors};
+use crate::searches::SEARCHES;
 use rag_benches::{Library, best_times, uuid};
 use rag_tests::{Session, literal};
 
@@ -20,16 +21,12 @@ pub(crate) const PLAINLY_ANY: &str = "large, plainly, any word";
 pub(crate) fn measure(figures: &mut Figures, library: &Library<'_>, large: &Owner, questions: &Questions) {
     let mut admin = library.admin();
     let vectors = query_vectors(&mut admin, questions);
-    let [times] = best_times(vectors.len(), |_, at| {
-        admin.rows(&format!(
-            "SELECT chunk_id FROM rag.embedding WHERE vector_space_id = '{}' AND domain_id = '{}'
-             ORDER BY vector <=> '{}'::halfvec, chunk_id LIMIT 10",
-            uuid(large.space),
-            uuid(large.place.domain),
-            vectors[at]
-        ));
-    });
-    figures.add_times("vector", PLAINLY, &times);
+    for search in SEARCHES.iter().filter(|search| search.mode == "vector") {
+        let [times] = best_times(vectors.len(), |_, at| {
+            admin.rows(&nearest(large, &vectors[at], search.filter));
+        });
+        figures.add_times(search.name, PLAINLY, &times);
+    }
 
     make_index(&mut admin, large);
     let mib = admin.float("SELECT pg_relation_size('plainly_v') / 1048576.0");

@@ -1,6 +1,7 @@
-//! Pictures of what was measured, in `docs/`.
+//! Pictures of what was measured, in `docs/plots/`.
 
 use crate::figures::Figures;
+use crate::peers::{OURS, PEERS};
 use crate::plainly::{PLAINLY, PLAINLY_ANY};
 use crate::searches::RATIO;
 use rag_benches::{AXIS, Anchor, COLOURS, Drawing, GRID};
@@ -8,7 +9,7 @@ use rag_benches::{AXIS, Anchor, COLOURS, Drawing, GRID};
 /// A name, and values by number of chunks.
 type Series = (String, Vec<(usize, f64)>);
 
-/// Draws times, room on the disk, and what a small owner pays.
+/// Draws times, those beside peers, room on the disk, and what a small owner pays.
 pub(crate) fn draw(figures: &Figures) {
     let of = |what: &str, owner: &str| figures.series(what, owner);
     let times = [
@@ -20,6 +21,21 @@ pub(crate) fn draw(figures: &Figures) {
         ("pgvector, exact", of("vector", PLAINLY)),
     ];
     save("scale-times.svg", "Median of a search, milliseconds", &named(times));
+    let filtered = [
+        ("vector", of("vector", "large")),
+        ("vector, filter 1 %", of("vector, filter 1 %", "large")),
+        ("vector, filter 30 %", of("vector, filter 30 %", "large")),
+        ("hybrid, filter 1 %", of("hybrid, filter 1 %", "large")),
+        ("hybrid, filter 30 %", of("hybrid, filter 30 %", "large")),
+        ("pgvector, exact, filter 30 %", of("vector, filter 30 %", PLAINLY)),
+    ];
+    save("scale-filtered.svg", "Median of a search with a filter, milliseconds", &named(filtered));
+    for (form, of_form) in [("word", "1 word"), ("words", "4 words"), ("sentence", "sentence")] {
+        let what = format!("keyword, {of_form}");
+        let engines = [OURS, PEERS[0].name, PEERS[1].name, PEERS[2].name];
+        let title = format!("Median of a keyword search, {of_form}, milliseconds");
+        save(&format!("scale-peers-{form}.svg"), &title, &named(engines.map(|name| (name, of(&what, name)))));
+    }
     let disk = ["chunks", "keyword segments", "embeddings", "vector codes"]
         .map(|store| (store, of(&format!("disk: {store}"), "all")));
     save("scale-disk.svg", "Room on the disk, MiB", &named(disk));
@@ -35,7 +51,7 @@ fn named<const N: usize>(series: [(&str, Vec<(usize, f64)>); N]) -> Vec<Series> 
 
 fn save(path: &str, title: &str, series: &[Series]) {
     if !series.is_empty() {
-        Panel::around(series).draw(title, series).save(path);
+        Panel::around(series).draw(title, series).save(&format!("plots/{path}"));
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::figures::Figures;
 use crate::owner::Owner;
 use crate::questions::{Form, Questions};
-use crate::searches::SEARCHES;
+use crate::searches::{Filter, SEARCHES};
 use rag_benches::{Library, uuid};
 use rag_tests::{Session, literal};
 
@@ -21,10 +21,7 @@ pub(crate) fn measure(
 ) {
     let mut admin = library.admin();
     for search in SEARCHES.iter().filter(|search| search.mode == "vector") {
-        let (filter, condition) = match search.filter {
-            Some(filter) => (literal(filter.json), filter.condition),
-            None => ("NULL".into(), "true"),
-        };
+        let filter = search.filter.map_or_else(|| "NULL".into(), |filter| literal(filter.json));
         let (mut found, mut wanted) = (0, 0);
         for query in questions.of_form(search.form).iter().take(QUERIES) {
             // Whatever is alike counts here.
@@ -34,7 +31,7 @@ pub(crate) fn measure(
                 literal(query)
             ));
             let vector = vector_of(&mut owner.session, query);
-            let nearest = admin.column(&nearest(owner, &vector, condition));
+            let nearest = admin.column(&nearest(owner, &vector, search.filter));
             wanted += nearest.len();
             found += nearest.iter().filter(|chunk| hits.contains(chunk)).count();
         }
@@ -57,13 +54,14 @@ pub(crate) fn query_vectors(session: &mut Session, questions: &Questions) -> Vec
     questions.of_form(Form::Sentence).iter().map(|query| vector_of(session, query)).collect()
 }
 
-/// A statement for the nearest chunks of an owner, of documents `d` that a condition lets through.
-fn nearest(owner: &Owner, vector: &str, condition: &str) -> String {
-    let from = match condition {
-        "true" => "rag.embedding e",
-        _ => {
-            "rag.embedding e JOIN rag.chunk c ON c.id = e.chunk_id JOIN rag.document d ON d.id = c.document_id"
-        }
+/// A statement for the nearest chunks of an owner, of documents that a filter lets through.
+pub(crate) fn nearest(owner: &Owner, vector: &str, filter: Option<Filter>) -> String {
+    let (from, condition) = match filter {
+        None => ("rag.embedding e", "true"),
+        Some(filter) => (
+            "rag.embedding e JOIN rag.chunk c ON c.id = e.chunk_id JOIN rag.document d ON d.id = c.document_id",
+            filter.condition,
+        ),
     };
     // No index serves the second key.
     format!(

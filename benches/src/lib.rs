@@ -8,7 +8,7 @@
 //! | `filters` | does a filtered search return k rows, the nearest ones? Fails where it does not |
 //! | `chunking` | which method of chunking shows answers soonest? Prints |
 //! | `cost` | what does it cost beside the bare parts it is made of? Prints, asserts no time |
-//! | `scale` | what does it cost with ten times as many chunks, and a small owner beside a large one? Prints, asserts no time |
+//! | `scale` | what does it cost with ten times as many chunks, a small owner beside a large one, and others the same rows? Prints, asserts no time |
 //! | `against` | is it slower than another version of itself? Prints, asserts no time |
 //! | `parse` | is all in the text that another parser found in the file? Fails where a format is below its goal |
 //! | `crates` | is one of the pure crates slower than last time? Criterion |
