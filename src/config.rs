@@ -63,7 +63,6 @@ settings! {
     RERANK_TIMEOUT "rerank_timeout" integer(30_000, 1..=3_600_000, Unit::Milliseconds) User Everyone
         "Longest time that a search spends on reranking."
         "Beyond it the search keeps the order that it had. What was scored until then is not used.";
-
     RERANK_TOP_N "rerank_top_n" integer(0, 0..=1000, Unit::Count) User Everyone
         "Most rows that a search leaves after reranking."
         "The option rerank_top_n of a search goes before it. 0: as many as are asked for.";
@@ -73,11 +72,9 @@ settings! {
     MIN_SUPPORT "min_support" real(-1.0, -1.0..=1.0) User Everyone
         "Least support of an answer's citations, from 0 to 1."
         "The option min_support of a call goes before it. Below 0: the answer_threshold of the reranker, or 0.5 where it has none.";
-
     UNSUPPORTED "unsupported" text(c"drop") User Everyone
         "What becomes of a chat model's sentences that nothing in their sources supports: drop, flag or keep."
         "flag marks them, keep leaves them as they are; both list them as unsupported. The option policy of a call goes before it.";
-
     QUERY_LOG "query_log" switch(false) Superuser Everyone
         "Writes calls of rag_search and rag_answer to rag.query_log."
         "Workers do so, a moment later. On a standby, in read-only transactions, and where more come than they can write, calls are left out and counted: see rag_status().";
@@ -90,11 +87,9 @@ settings! {
     ANSWER_LOG_RETENTION "answer_log_retention" integer(30, 1..=36_500, Unit::Count) Reload Everyone
         "Days after which rows of rag.answer_log are deleted."
         "Workers do so when they come by.";
-
     SYNC "sync" switch(false) User Everyone
         "Processes documents in the transaction that writes them."
         "Each INSERT, UPDATE or COPY waits for the engine, and what it wrote is found at once. Off: background workers process what is committed.";
-
     INGEST_WORKERS "ingest_workers" integer(2, 0..=16, Unit::Count) Reload Everyone
         "Most background workers that ingest one owner's documents, per database."
         "One more is there for an owner whom none of them serves. 0 stops ingestion. All databases together use at most half of max_worker_processes.";
@@ -110,10 +105,12 @@ settings! {
     MERGE_ENABLED "merge_enabled" switch(true) Reload Everyone
         "Merges the segments of the keyword index in the background."
         "A logical subscriber, which receives the publisher's segments, merges none.";
+    MAX_SEGMENT_SIZE "max_segment_size" integer(256, 1..=1024, Unit::Megabytes) Reload Everyone
+        "Largest segment of the keyword index that merging makes."
+        "A merge takes as much of the disk meanwhile, and some bytes of memory for each chunk.";
     LAUNCHER_NAPTIME "launcher_naptime" integer(60, 1..=86_400, Unit::Seconds) Reload Everyone
         "Time between two looks for work that no commit announced."
         "Such as that of prepared transactions. Databases without the extension are looked at every ten minutes.";
-
     EMBEDDING_MODEL "embedding_model" text(c"bge-small-en-v1.5") Reload Everyone
         "Embedding model of new collections."
         "The name of a folder under rag_ext.model_path. A change restarts the engine.";
@@ -150,7 +147,6 @@ settings! {
     CACHE_LIFETIME "cache_lifetime" integer(600, 0..=86_400, Unit::Seconds) Reload Everyone
         "Time after which a cached value is forgotten."
         "0 turns the caches off.";
-
     ALLOW_REMOTE "allow_remote" switch(false) Reload Everyone
         "Lets the engine call anything beyond this machine."
         "While it is off, nothing leaves the machine: endpoints must be loopback addresses.";
@@ -300,6 +296,11 @@ pub(crate) fn graph() -> bool {
 /// Whether workers merge segments.
 pub(crate) fn merge_enabled() -> bool {
     MERGE_ENABLED.get()
+}
+
+/// Most bytes of a segment that merging makes.
+pub(crate) fn max_segment_bytes() -> u64 {
+    u64::from(count(&MAX_SEGMENT_SIZE)) << 20
 }
 
 /// What becomes of a chat model's unsupported sentences: `drop`, `flag` or `keep`.

@@ -206,6 +206,9 @@ impl From<rag_bm25::Error> for Error {
             interrupts::raise_held();
             return Self::new(PgSqlErrorCode::ERRCODE_QUERY_CANCELED, "the work was interrupted");
         }
+        if let rag_bm25::Error::File(_) = error {
+            return Self::new(PgSqlErrorCode::ERRCODE_IO_ERROR, error.to_string());
+        }
         Self::damaged(format!("keyword segment cannot be used: {error}"))
     }
 }

@@ -253,7 +253,7 @@ pub(crate) fn write(domain: Id, collection: &Collection, batch: &[&ProcessedDocu
             entries.iter().map(|(id, title, body)| rag_bm25::Entry { id: *id, title, body }),
         )?;
         let chunks: Vec<Id> = entries.iter().map(|(id, _, _)| *id).collect();
-        segment::insert(domain, (&collection.language, &collection.model), &chunks, &bytes)?;
+        segment::insert(domain, (&collection.language, &collection.model), &chunks, || bytes.as_slice())?;
     }
     Ok(written)
 }

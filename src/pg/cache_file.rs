@@ -1,9 +1,9 @@
 //! Files that hold copies of stored bytes, mapped into the backend: one map per file, shared by all backends.
 
 use super::socket::own_user;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Folder of the cache, relative to the data directory, where every backend lives. Base backups and `pg_rewind`
@@ -12,6 +12,9 @@ pub(crate) const FOLDER: &str = "pg_stat_tmp/rag_ext";
 
 /// Read by the server's user, written by nobody: a file is whole before it gets its name.
 const MODE: u32 = 0o400;
+
+/// End of the name of a file that is being written.
+const ASIDE: &str = ".part";
 
 /// Bytes of a mapped file.
 pub(crate) struct MappedFile(memmap2::Mmap);
@@ -64,23 +67,58 @@ pub(crate) fn read(name: &str) -> Option<Vec<u8>> {
     fs::read(path(name)).ok()
 }
 
-/// Writes a file aside, makes it durable and renames it into place. Of two that write at once one wins; their
-/// bytes are the same.
-pub(crate) fn store(name: &str, bytes: &[u8]) -> io::Result<()> {
+/// A file that is being written: aside, until it is whole. No other process writes the same one meanwhile.
+pub(crate) struct Writing {
+    file: File,
+    aside: PathBuf,
+    name: PathBuf,
+    is_finished: bool,
+}
+
+/// Begins to write a file; `None` while another process does. One that died at it has left no lock.
+pub(crate) fn begin(name: &str) -> io::Result<Option<Writing>> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(FOLDER)?;
-    let aside = path(&format!("{name}.{}", std::process::id()));
-    let written = (|| {
-        // Left by a process of the same number that was killed.
-        let _ = fs::remove_file(&aside);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(&aside)?;
-        file.write_all(bytes)?;
-        file.sync_data()?;
-        fs::rename(&aside, path(name))
-    })();
-    if written.is_err() {
-        let _ = fs::remove_file(&aside);
+    let (aside, name) = (path(&format!("{name}{ASIDE}")), path(name));
+    loop {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&aside)?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Ok(()) => {}
+        }
+        // Whoever was at it before may have given it its name meanwhile, or taken it away.
+        let (ours, named) = (file.metadata()?, fs::symlink_metadata(&aside));
+        if named.is_ok_and(|named| (named.dev(), named.ino()) == (ours.dev(), ours.ino())) {
+            file.set_len(0)?;
+            return Ok(Some(Writing { file, aside, name, is_finished: false }));
+        }
     }
-    written
+}
+
+impl Writing {
+    /// Appends bytes and makes them durable: a disk that is full is to say so now, not when they are read.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.file.sync_data()
+    }
+
+    /// Gives the file its name.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        self.file.set_permissions(Permissions::from_mode(MODE))?;
+        fs::rename(&self.aside, &self.name)?;
+        self.is_finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            let _ = fs::remove_file(&self.aside);
+        }
+    }
 }
 
 /// Names of the cached files with this prefix.

@@ -5,10 +5,10 @@
 //! call, which lists the segments in its snapshot. What the caller's own open transaction has written is not cached.
 
 use crate::error::{Error, Result};
-use crate::pg::cache_file::{self, Identity};
+use crate::pg::cache_file::{self, Identity, Writing};
 use crate::pg::elevation::elevated;
 use crate::pg::{database, interrupts, transaction};
-use crate::storage::blob::{self, BlobHeader, BlobKind};
+use crate::storage::blob::{self, BlobHeader, BlobKind, View};
 use rag_bm25::Segment;
 use rag_core::hash::sha256;
 use rag_vector::Codes;
@@ -24,6 +24,13 @@ const HEAP_BLOB_BYTES: u64 = 64 * 1024;
 
 /// Most bytes of one kind on this backend's heap.
 const HEAP_BYTES: u64 = 12 * 1024 * 1024;
+
+/// What is up to this size is on the heap of a worker that reads it once.
+const WORKER_HEAP_BYTES: u64 = 4 * 1024 * 1024;
+
+/// How long somebody else's file is waited for, and between two looks for it.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// Most mapped files of one kind of this backend.
 const MAPPED_BLOBS: usize = 1024;
@@ -149,7 +156,8 @@ pub(crate) fn open_all<B: Blob>(headers: &[impl AsRef<BlobHeader>]) -> Result<Op
         let loaded = match transaction::attempt(|| elevated(|| blob::load_many(B::KIND, &wanted))) {
             // A page that cannot be read: one by one, to leave out no more than lies on it.
             Err(error) if error.is_damage() => {
-                wanted.iter().map(|header| transaction::attempt(|| blob::load(B::KIND, header))).collect()
+                let load = |header| transaction::attempt(|| blob::load(B::KIND, header, View::Snapshot));
+                wanted.iter().map(|header| load(header)).collect()
             }
             loaded => loaded?,
         };
@@ -168,34 +176,72 @@ pub(crate) fn open_all<B: Blob>(headers: &[impl AsRef<BlobHeader>]) -> Result<Op
 
 /// What the rows have, whatever is cached.
 pub(crate) fn read<B: Blob>(header: &BlobHeader) -> Result<B> {
-    B::open(blob::load(B::KIND, header)?)
+    B::open(blob::load(B::KIND, header, View::Snapshot)?)
+}
+
+/// What was committed last, kept by nobody. For workers.
+pub(crate) fn open_latest<B: Blob>(header: &BlobHeader) -> Result<B> {
+    if header.bytes <= WORKER_HEAP_BYTES {
+        return B::open(blob::load(B::KIND, header, View::Latest)?);
+    }
+    Ok(map_or_load(header, View::Latest)?.0)
 }
 
 /// A large one, mapped from a file. Where none can be written it is on the heap.
 fn open_mapped<B: Blob>(header: &BlobHeader) -> Result<B> {
-    let name = file_name(&header.sha256);
-    let keep = |blob: B, file: Option<Identity>| {
-        B::cache().with_borrow_mut(|cache| cache.insert(header, blob.clone(), file));
-        blob
-    };
-    if let Some((map, file)) = cache_file::map(&name, header.bytes) {
-        match B::open(map) {
-            Ok(blob) => return Ok(keep(blob, Some(file))),
-            // The rows are the truth; the file is written anew below.
-            Err(_) => pgrx::warning!("rag_ext: a cached {} is damaged and will be replaced", B::KIND.noun()),
-        }
-    }
-    let bytes = blob::load(B::KIND, header)?;
-    // A full disk must not stop a search.
-    if cache_file::store(&name, &bytes).is_ok() {
-        remove_stale_files_of_standby()?;
-        if let Some((map, file)) = cache_file::map(&name, header.bytes) {
-            return Ok(keep(B::open(map)?, Some(file)));
-        }
-    }
-    let blob = B::open(bytes)?;
+    let (blob, file): (B, _) = map_or_load(header, View::Snapshot)?;
     // On the heap it counts as such; one beyond all bounds is not kept at all.
-    Ok(if header.bytes > HEAP_BYTES { blob } else { keep(blob, None) })
+    if file.is_some() || header.bytes <= HEAP_BYTES {
+        B::cache().with_borrow_mut(|cache| cache.insert(header, blob.clone(), file));
+    }
+    Ok(blob)
+}
+
+/// Mapped from its file. Whoever finds none writes it, and the others who want it wait for that, but not for ever: they
+/// read the rows themselves then.
+fn map_or_load<B: Blob>(header: &BlobHeader, view: View) -> Result<(B, Option<Identity>)> {
+    let name = file_name(&header.sha256);
+    let begun = Instant::now();
+    loop {
+        if let Some((blob, file)) = map(&name, header) {
+            return Ok((blob, Some(file)));
+        }
+        match cache_file::begin(&name) {
+            Ok(Some(writing)) => {
+                if fill(B::KIND, header, view, writing)? {
+                    remove_stale_files_of_standby()?;
+                    if let Some((blob, file)) = map(&name, header) {
+                        return Ok((blob, Some(file)));
+                    }
+                }
+                break;
+            }
+            Ok(None) if begun.elapsed() < LONGEST_WAIT => interrupts::pause(BETWEEN_LOOKS),
+            // A full disk must not stop a search.
+            Ok(None) | Err(_) => break,
+        }
+    }
+    Ok((B::open(blob::load(B::KIND, header, view)?)?, None))
+}
+
+fn map<B: Blob>(name: &str, header: &BlobHeader) -> Option<(B, Identity)> {
+    let (map, file) = cache_file::map(name, header.bytes)?;
+    match B::open(map) {
+        Ok(blob) => Some((blob, file)),
+        // The rows are the truth; the file is written anew.
+        Err(_) => {
+            pgrx::warning!("rag_ext: a cached {} is damaged and will be replaced", B::KIND.noun());
+            let _ = cache_file::remove(name);
+            None
+        }
+    }
+}
+
+/// Writes what the rows have; false where the disk does not take it.
+fn fill(kind: BlobKind, header: &BlobHeader, view: View, mut file: Writing) -> Result<bool> {
+    let mut is_written = true;
+    blob::read(kind, header, view, |part| is_written = is_written && file.write(part).is_ok())?;
+    Ok(is_written && file.finish().is_ok())
 }
 
 /// Named by database and content: ids repeat after PITR, promotion and CREATE DATABASE … TEMPLATE.
@@ -219,7 +265,7 @@ pub(crate) fn remove_stale_files() -> Result<()> {
         return Ok(());
     }
     let wanted: HashSet<String> = blob::all_digests()?.iter().map(|digest| file_name(digest)).collect();
-    // One that is being written has its writer's number behind a dot.
+    // One that is being written has a dot behind its digest.
     let digest_of = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
     remove(files.iter().filter(|name| !wanted.contains(&digest_of(name))));
     Ok(())

@@ -30,7 +30,7 @@ mod vector;
 pub(crate) mod verify;
 mod visible_segments;
 
-pub(crate) use blob_cache::{remove_files_of_dropped_databases, remove_stale_files};
+pub(crate) use blob_cache::{open_latest, remove_files_of_dropped_databases, remove_stale_files};
 
 use crate::error::{Error, Result};
 use crate::storage::Id;

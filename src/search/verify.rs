@@ -278,7 +278,7 @@ fn rebuild(domain: &VisibleDomain) -> Result<()> {
                 let entries = part.iter().map(|(id, title, body)| Entry { id: *id, title, body });
                 let bytes = rag_bm25::build(language, entries)?;
                 let ids: Vec<Id> = part.iter().map(|(id, _, _)| *id).collect();
-                segment::insert(domain.id, (&domain.language, &domain.model), &ids, &bytes)?;
+                segment::insert(domain.id, (&domain.language, &domain.model), &ids, || bytes.as_slice())?;
             }
             segment::forget_merge_failure(domain.id)?;
             Ok(true)

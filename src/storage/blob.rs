@@ -2,12 +2,14 @@
 
 use super::{Id, id, uuid, uuids};
 use crate::error::{Error, Result};
-use crate::pg::{spi, transaction};
-use rag_core::hash::sha256;
+use crate::pg::{interrupts, memory, spi, transaction};
+use pgrx::PgSqlErrorCode;
+use rag_core::hash::{Hasher, sha256};
 use std::collections::HashMap;
+use std::io::Read;
 
 /// Most bytes of one row.
-const PART_BYTES: usize = 4 * 1024 * 1024;
+const PART_BYTES: u64 = 4 * 1024 * 1024;
 
 /// What the bytes are of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,11 +50,11 @@ impl BlobKind {
         }
     }
 
-    fn load(self) -> &'static str {
+    fn read_part(self) -> &'static str {
         match self {
-            Self::Segment => "SELECT data FROM rag.segment WHERE domain_id = $1 AND id = $2 ORDER BY part",
+            Self::Segment => "SELECT data FROM rag.segment WHERE domain_id = $1 AND id = $2 AND part = $3",
             Self::Codes => {
-                "SELECT data FROM rag.segment_codes WHERE domain_id = $1 AND segment_id = $2 ORDER BY part"
+                "SELECT data FROM rag.segment_codes WHERE domain_id = $1 AND segment_id = $2 AND part = $3"
             }
         }
     }
@@ -93,10 +95,54 @@ pub(super) fn header_of_row(row: &spi::Row, domain: Id, first: i32) -> Result<Bl
     })
 }
 
-/// All bytes under the active snapshot, checked against their SHA-256.
-pub(crate) fn load(kind: BlobKind, header: &BlobHeader) -> Result<Vec<u8>> {
-    let args = vec![uuid(header.domain).into(), uuid(header.id).into()];
-    checked(kind, header, spi::read_snapshot(kind.load(), args, |row| row.require::<Vec<u8>>(1))?)
+/// Which rows are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum View {
+    /// Those of the active snapshot.
+    Snapshot,
+    /// What was committed last: for bytes that were found under a later snapshot than the active one.
+    Latest,
+}
+
+/// Goes over all bytes, part by part, and then says whether they match their SHA-256: an error if they do not.
+pub(crate) fn read(
+    kind: BlobKind,
+    header: &BlobHeader,
+    view: View,
+    mut each: impl FnMut(&[u8]),
+) -> Result<()> {
+    let mut hasher = Hasher::default();
+    let mut bytes = 0;
+    let mut part = 0;
+    while part == 0 || bytes < header.bytes {
+        interrupts::check();
+        let args = vec![uuid(header.domain).into(), uuid(header.id).into(), part.into()];
+        let take = |row: &spi::Row| {
+            let data: &[u8] = row.require(1)?;
+            hasher.update(data);
+            bytes += data.len() as u64;
+            each(data);
+            Ok(())
+        };
+        let found = match view {
+            View::Snapshot => spi::read_snapshot_one(kind.read_part(), args, take)?,
+            View::Latest => spi::read_latest_one(kind.read_part(), args, take)?,
+        };
+        if found.is_none() {
+            break;
+        }
+        part += 1;
+    }
+    if hasher.finish() == header.sha256 { Ok(()) } else { Err(mismatch(kind, header, bytes)) }
+}
+
+/// All bytes, checked against their SHA-256.
+pub(crate) fn load(kind: BlobKind, header: &BlobHeader, view: View) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // What a damaged row says may be more than there is memory.
+    let _ = bytes.try_reserve_exact(header.bytes as usize);
+    read(kind, header, view, |part| bytes.extend_from_slice(part))?;
+    Ok(bytes)
 }
 
 /// [`load`] of several at once, in their order: a caller may see thousands of small ones, and each statement computes
@@ -117,25 +163,66 @@ pub(crate) fn load_many(kind: BlobKind, headers: &[&BlobHeader]) -> Result<Vec<R
         .collect())
 }
 
-/// [`load`] of bytes that were found under a later snapshot than the active one. For merges.
-pub(crate) fn load_latest(kind: BlobKind, header: &BlobHeader) -> Result<Vec<u8>> {
-    let args = vec![uuid(header.domain).into(), uuid(header.id).into()];
-    checked(kind, header, spi::read_latest(kind.load(), args, |row| row.require::<Vec<u8>>(1))?)
-}
-
 fn checked(kind: BlobKind, header: &BlobHeader, parts: Vec<Vec<u8>>) -> Result<Vec<u8>> {
     let bytes = parts.concat();
-    if sha256(&bytes) != header.sha256 {
-        return Err(Error::damaged(format!("a {}'s bytes do not match their SHA-256", kind.noun()))
-            .detail(format!("Segment {} has {} of {} bytes.", uuid(header.id), bytes.len(), header.bytes))
-            .hint(REPAIR));
-    }
-    Ok(bytes)
+    if sha256(&bytes) == header.sha256 { Ok(bytes) } else { Err(mismatch(kind, header, bytes.len() as u64)) }
 }
 
-/// Bytes in parts as large as a row may be; at least one.
-pub(super) fn parts(bytes: &[u8]) -> Vec<&[u8]> {
-    if bytes.is_empty() { vec![bytes] } else { bytes.chunks(PART_BYTES).collect() }
+fn mismatch(kind: BlobKind, header: &BlobHeader, bytes: u64) -> Error {
+    Error::damaged(format!("a {}'s bytes do not match their SHA-256", kind.noun()))
+        .detail(format!("Segment {} has {bytes} of {} bytes.", uuid(header.id), header.bytes))
+        .hint(REPAIR)
+}
+
+/// Bytes that are about to be stored.
+pub(super) struct Measured {
+    pub(super) bytes: u64,
+    pub(super) sha256: [u8; 32],
+}
+
+impl Measured {
+    /// Rows that they take.
+    pub(super) fn parts(&self) -> u64 {
+        self.bytes.div_ceil(PART_BYTES).max(1)
+    }
+}
+
+/// Reads to the end.
+pub(super) fn measure(mut reader: impl Read) -> Result<Measured> {
+    let (mut bytes, mut hasher) = (0, Hasher::default());
+    loop {
+        let part = next_part(&mut reader)?;
+        if part.is_empty() {
+            return Ok(Measured { bytes, sha256: hasher.finish() });
+        }
+        bytes += part.len() as u64;
+        hasher.update(&part);
+    }
+}
+
+/// Stores what a reader gives in parts as large as a row may be, at least one: `store` takes the part's number and its
+/// bytes. Of these no more than two are in memory.
+pub(super) fn store_parts(
+    mut reader: impl Read,
+    mut store: impl FnMut(i32, Vec<u8>) -> Result<()>,
+) -> Result<()> {
+    for number in 0.. {
+        let part = next_part(&mut reader)?;
+        if part.is_empty() && number > 0 {
+            break;
+        }
+        memory::scoped(|| store(number, part))?;
+    }
+    Ok(())
+}
+
+fn next_part(reader: &mut impl Read) -> Result<Vec<u8>> {
+    interrupts::check();
+    let mut part = Vec::new();
+    match reader.take(PART_BYTES).read_to_end(&mut part) {
+        Ok(_) => Ok(part),
+        Err(error) => Err(Error::new(PgSqlErrorCode::ERRCODE_IO_ERROR, error.to_string())),
+    }
 }
 
 /// SHA-256 of everything that this database has, to tell which cached files are still of use.

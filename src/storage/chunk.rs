@@ -230,17 +230,22 @@ const INDEXED: &str = "SELECT c.id, d.title, s.header_path, c.content, c.context
      FROM rag.chunk c
      JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
      JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
-     WHERE c.domain_id = $1 ORDER BY c.document_id, c.ordinal";
+     WHERE c.domain_id = $1";
 
-/// Id, title with headings, and text of all chunks of a domain, as the keyword index has them, with what was committed
-/// last.
-pub(crate) fn indexed_texts(domain: Id) -> Result<Vec<(Id, String, String)>> {
-    spi::read_latest(INDEXED, vec![uuid(domain).into()], indexed_of_row)
+/// Id, title with headings, and text of those of the chunks that a domain has, as the keyword index has them, with what was
+/// committed last.
+pub(crate) fn indexed_texts(domain: Id, chunks: &[Id]) -> Result<Vec<(Id, String, String)>> {
+    spi::read_latest(
+        &format!("{INDEXED} AND c.id = ANY ($2) ORDER BY c.document_id, c.ordinal"),
+        vec![uuid(domain).into(), uuids(chunks.iter().copied()).into()],
+        indexed_of_row,
+    )
 }
 
-/// [`indexed_texts`] under the active snapshot. Elevated.
+/// [`indexed_texts`] of all chunks of a domain, under the active snapshot. Elevated.
 pub(crate) fn indexed_texts_of_snapshot(domain: Id) -> Result<Vec<(Id, String, String)>> {
-    spi::read_snapshot(INDEXED, vec![uuid(domain).into()], indexed_of_row)
+    let statement = format!("{INDEXED} ORDER BY c.document_id, c.ordinal");
+    spi::read_snapshot(&statement, vec![uuid(domain).into()], indexed_of_row)
 }
 
 fn indexed_of_row(row: &spi::Row) -> Result<(Id, String, String)> {

@@ -1,10 +1,11 @@
 //! Keyword segments as rows: listing, loading, writing, and what a merge needs.
 
-use super::blob::{self, BlobHeader, BlobKind};
+use super::blob::{self, BlobHeader};
 use super::{Id, id, uuid, uuids, vector_codes};
 use crate::error::Result;
 use crate::pg::{random, spi};
-use rag_core::hash::sha256;
+use rag_core::merging::SegmentSize;
+use std::io::Read;
 
 /// A segment without its bytes.
 #[derive(Debug, Clone)]
@@ -18,6 +19,11 @@ pub(crate) struct SegmentHeader {
 impl SegmentHeader {
     pub(crate) fn id(&self) -> Id {
         self.blob.id
+    }
+
+    /// Its size, as long as nobody has looked for deleted entries.
+    pub(crate) fn size(&self) -> SegmentSize {
+        SegmentSize { entries: self.entries, deleted: 0, bytes: self.blob.bytes }
     }
 }
 
@@ -46,34 +52,34 @@ fn header_of_row(row: &spi::Row) -> Result<SegmentHeader> {
     })
 }
 
-/// All bytes of a segment that was found under a later snapshot than the active one. For merges.
-pub(crate) fn load_latest(header: &SegmentHeader) -> Result<Vec<u8>> {
-    blob::load_latest(BlobKind::Segment, &header.blob)
-}
-
-/// Stores a segment of these chunks, whose vectors are already there, and the codes of these. Elevated.
-pub(crate) fn insert(domain: Id, (language, model): (&str, &str), chunks: &[Id], bytes: &[u8]) -> Result<()> {
+/// Stores a segment of these chunks, whose vectors are already there, and the codes of these. `open` begins to read its
+/// bytes. Elevated.
+pub(crate) fn insert<R: Read>(
+    domain: Id,
+    (language, model): (&str, &str),
+    chunks: &[Id],
+    open: impl Fn() -> R,
+) -> Result<()> {
     let segment = Id::from_be_bytes(random::new_id()?);
-    let digest = sha256(bytes).to_vec();
-    let parts = blob::parts(bytes);
-    for (part, data) in parts.iter().enumerate() {
+    let measured = blob::measure(open())?;
+    blob::store_parts(open(), |part, data| {
         spi::run(
             "INSERT INTO rag.segment (domain_id, id, part, parts, language, analyser_version, entries, bytes, sha256, data)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
             vec![
                 uuid(domain).into(),
                 uuid(segment).into(),
-                (part as i32).into(),
-                (parts.len() as i32).into(),
+                part.into(),
+                (measured.parts() as i32).into(),
                 language.into(),
                 (rag_bm25::ANALYSER_VERSION as i32).into(),
                 (chunks.len() as i32).into(),
-                (bytes.len() as i64).into(),
-                digest.clone().into(),
-                data.to_vec().into(),
+                (measured.bytes as i64).into(),
+                measured.sha256.to_vec().into(),
+                data.into(),
             ],
-        )?;
-    }
+        )
+    })?;
     vector_codes::write(domain, segment, model, chunks)
 }
 
@@ -81,26 +87,26 @@ pub(crate) fn insert(domain: Id, (language, model): (&str, &str), chunks: &[Id],
 #[derive(Debug, Clone)]
 pub(crate) struct MergeCandidate {
     pub(crate) domain: Id,
-    /// Chunks deleted since the last merge.
-    pub(crate) deleted: i64,
+    /// Whether so many chunks were deleted that their entries are to go.
+    pub(crate) is_worn: bool,
 }
 
 /// Domains with at least `segments` segments, or where deleted chunks make up at least a twentieth of the entries,
 /// or whose analyser is out of date. For background workers.
 pub(crate) fn merge_candidates(segments: i64, limit: i64) -> Result<Vec<MergeCandidate>> {
     spi::read_latest(
-        "SELECT s.domain_id, coalesce(t.chunks, 0)
+        "SELECT s.domain_id, coalesce(t.chunks > 0 AND t.chunks * 20 >= s.entries, false)
          FROM (SELECT domain_id, count(*) AS segments, sum(entries) AS entries, min(analyser_version) AS analyser
                FROM rag.segment WHERE part = 0 GROUP BY domain_id) s
          LEFT JOIN (SELECT domain_id, sum(chunks)::bigint AS chunks FROM rag.deletion_count GROUP BY domain_id) t
               ON t.domain_id = s.domain_id
-         WHERE (s.segments >= $1 OR coalesce(t.chunks, 0) * 20 >= s.entries AND t.chunks > 0 OR s.analyser < $2)
+         WHERE (s.segments >= $1 OR t.chunks > 0 AND t.chunks * 20 >= s.entries OR s.analyser < $2)
            AND EXISTS (SELECT FROM rag.domain d WHERE d.id = s.domain_id AND d.collection_id IS NOT NULL)
            AND NOT EXISTS (SELECT FROM rag.merge_failure f
                            WHERE f.domain_id = s.domain_id AND f.due_at > clock_timestamp())
          ORDER BY s.segments DESC LIMIT $3",
         vec![segments.into(), (rag_bm25::ANALYSER_VERSION as i32).into(), limit.into()],
-        |row| Ok(MergeCandidate { domain: id(row.require(1)?), deleted: row.require(2)? }),
+        |row| Ok(MergeCandidate { domain: id(row.require(1)?), is_worn: row.require(2)? }),
     )
 }
 
@@ -142,16 +148,16 @@ pub(crate) fn latest(domain: Id) -> Result<Vec<SegmentHeader>> {
     )
 }
 
-/// Locks the segments of a domain against another merge; those that another one holds are left out, and all while
+/// Locks these segments of a domain against another merge; those that another one holds are left out, and all while
 /// somebody deletes the domain's collection.
-pub(crate) fn lock_for_merge(domain: Id) -> Result<Vec<SegmentHeader>> {
+pub(crate) fn lock_for_merge(domain: Id, segments: &[Id]) -> Result<Vec<SegmentHeader>> {
     spi::read_latest(
         "SELECT domain_id, language, analyser_version, entries, id, bytes, sha256, xmin
          FROM rag.segment
-         WHERE domain_id = $1 AND part = 0
+         WHERE domain_id = $1 AND part = 0 AND id = ANY ($2)
            AND EXISTS (SELECT FROM rag.domain d WHERE d.id = $1 FOR KEY SHARE SKIP LOCKED)
          ORDER BY entries, id FOR UPDATE SKIP LOCKED",
-        vec![uuid(domain).into()],
+        vec![uuid(domain).into(), uuids(segments.iter().copied()).into()],
         header_of_row,
     )
 }
@@ -173,6 +179,16 @@ pub(crate) fn delete(domain: Id, segments: &[Id]) -> Result<()> {
     spi::run(
         "DELETE FROM rag.segment WHERE domain_id = $1 AND id = ANY ($2)",
         vec![uuid(domain).into(), uuids(segments.iter().copied()).into()],
+    )
+}
+
+/// Takes entries that a merge has left out off the counts of deleted chunks. Whatever else is counted meanwhile stays so.
+pub(crate) fn uncount_deleted(domain: Id, entries: i64) -> Result<()> {
+    spi::run(
+        "WITH gone AS (DELETE FROM rag.deletion_count WHERE domain_id = $1 RETURNING chunks)
+         INSERT INTO rag.deletion_count (domain_id, chunks)
+         SELECT $1, sum(chunks) - $2 FROM gone HAVING coalesce(sum(chunks), 0) <> $2",
+        vec![uuid(domain).into(), entries.into()],
     )
 }
 

@@ -10,8 +10,6 @@ use super::segment::{self, SegmentHeader};
 use super::{Id, id, uuid, uuids};
 use crate::error::Result;
 use crate::pg::{interrupts, spi};
-use rag_bm25::Segment;
-use rag_core::hash::sha256;
 use rag_vector::Encoder;
 
 /// Fewest entries of a segment that gets codes: fewer are compared one by one.
@@ -51,23 +49,22 @@ pub(super) fn write(domain: Id, segment: Id, model: &str, chunks: &[Id]) -> Resu
     }
     let Some(space) = embedding::latest_vector_space(model)? else { return Ok(()) };
     let bytes = encode(domain, space, chunks)?;
-    let digest = sha256(&bytes).to_vec();
-    for (part, data) in blob::parts(&bytes).iter().enumerate() {
+    let measured = blob::measure(bytes.as_slice())?;
+    blob::store_parts(bytes.as_slice(), |part, data| {
         spi::run(
             "INSERT INTO rag.segment_codes (domain_id, segment_id, part, vector_space_id, bytes, sha256, data)
              VALUES ($1, $2, $3, $4, $5, $6, $7)",
             vec![
                 uuid(domain).into(),
                 uuid(segment).into(),
-                (part as i32).into(),
+                part.into(),
                 uuid(space.id).into(),
-                (bytes.len() as i64).into(),
-                digest.clone().into(),
-                data.to_vec().into(),
+                (measured.bytes as i64).into(),
+                measured.sha256.to_vec().into(),
+                data.into(),
             ],
-        )?;
-    }
-    Ok(())
+        )
+    })
 }
 
 fn encode(domain: Id, space: VectorSpace, chunks: &[Id]) -> Result<Vec<u8>> {
@@ -139,12 +136,15 @@ pub(crate) fn missing(after: (Id, Id)) -> Result<Option<MissingCodes>> {
     )
 }
 
-/// Makes missing codes; not those of a segment that somebody is replacing. For workers.
-pub(crate) fn make(missing: &MissingCodes) -> Result<()> {
+/// Makes missing codes; not those of a segment that somebody is replacing. `chunks` tells what is in it. For workers.
+pub(crate) fn make(
+    missing: &MissingCodes,
+    chunks: impl FnOnce(&SegmentHeader) -> Result<Vec<Id>>,
+) -> Result<()> {
     // Against `forget`, and against merges.
     let header: Option<SegmentHeader> = segment::lock_to_read(missing.domain, missing.segment)?;
     let Some(header) = header else { return Ok(()) };
-    let chunks: Vec<Id> = Segment::open(segment::load_latest(&header)?)?.ids().collect();
+    let chunks = chunks(&header)?;
     delete(missing.domain, &[missing.segment])?;
     write(missing.domain, missing.segment, &missing.model, &chunks)
 }

@@ -2,8 +2,11 @@
 
 use crate::error::Result;
 use crate::pg::{shared, worker};
-use crate::storage::{installed, vector_codes};
+use crate::search;
+use crate::storage::segment::SegmentHeader;
+use crate::storage::{Id, installed, vector_codes};
 use pgrx::PgLogLevel;
+use rag_bm25::Segment;
 
 worker::worker_entry! {
     /// Entry of the worker "rag_ext index".
@@ -36,10 +39,14 @@ fn make_all() -> Result<()> {
         let Some(missing) = worker::transaction(|| vector_codes::missing(place))? else { break };
         worker::set_activity("rag_ext: making codes of vectors");
         place = missing.place();
-        match worker::transaction(|| vector_codes::make(&missing)) {
+        match worker::transaction(|| vector_codes::make(&missing, chunks_of)) {
             Err(error) if error.is_damage() => damage = Some(error),
             made => made?,
         }
     }
     damage.map_or(Ok(()), Err)
+}
+
+fn chunks_of(header: &SegmentHeader) -> Result<Vec<Id>> {
+    Ok(search::open_latest::<Segment>(&header.blob)?.ids().collect())
 }

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "consistency/cache.rs"]
+mod cache;
 #[path = "consistency/copies.rs"]
 mod copies;
 #[path = "consistency/crash.rs"]

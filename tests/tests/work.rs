@@ -12,6 +12,8 @@ mod dropping;
 mod holding;
 #[path = "work/indexing.rs"]
 mod indexing;
+#[path = "work/merging.rs"]
+mod merging;
 #[path = "work/ordering.rs"]
 mod ordering;
 #[path = "work/pausing.rs"]
@@ -19,8 +21,10 @@ mod pausing;
 #[path = "work/together.rs"]
 mod together;
 
-use rag_tests::Session;
+use rag_tests::{Builder, ChatStub, Cluster, Session, model_folder};
+use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// For what takes a moment where nobody is in the way.
 const LIMIT: Duration = Duration::from_secs(180);
@@ -68,4 +72,27 @@ fn states(session: &mut Session, collection: &str) -> Vec<String> {
         "SELECT state || coalesce(' ' || sqlstate, '') || ' ' || count(*) FROM rag.job_status
          WHERE collection LIKE '%{collection}' GROUP BY state, sqlstate ORDER BY 1"
     ))
+}
+
+/// A vector that tells how long the text is.
+fn vectors(request: &Value) -> (u16, String) {
+    let vector = |(index, text): (usize, &Value)| json!({"index": index, "embedding": [1.0, text.as_str().unwrap().len()]});
+    let data: Vec<Value> = request["input"].as_array().unwrap().iter().enumerate().map(vector).collect();
+    (200, json!({ "data": data }).to_string())
+}
+
+/// A cluster whose embedding model is a stub that makes [`vectors`], and the folder of that model.
+fn measuring(name: &str, stub: &ChatStub) -> (TempDir, Builder) {
+    let models = model_folder(
+        "measuring",
+        &json!({
+            "endpoint": {"url": stub.url(), "model": "measuring", "retries": 0},
+            "dimension": 2, "max_tokens": 512, "tokenizer": "bge-small-en-v1.5",
+        }),
+    );
+    let path = format!("{}:$sharedir/rag_ext/models", models.path().display());
+    let cluster = Cluster::builder(name)
+        .setting("rag_ext.embedding_model", "measuring")
+        .setting("rag_ext.model_path", &path);
+    (models, cluster)
 }

@@ -18,8 +18,13 @@
 //! Sections lie in the order of the table without gaps: the ids (16 bytes each, most significant first), the
 //! lengths of both fields in terms (4 + 4 bytes per entry), and tantivy's files as tantivy wrote them.
 
+use std::io::{self, Read};
 use std::ops::Range;
 
+use tantivy::HasLen;
+use tantivy::directory::FileSlice;
+
+use crate::interrupt::{GoesOn, check};
 use crate::{Error, Language};
 
 /// The version of the layout. A blob of another version does not open.
@@ -145,45 +150,150 @@ pub(crate) struct Contents {
     pub(crate) lengths: Vec<[u32; 2]>,
 }
 
-/// Puts a blob together. `files` are tantivy's, by section.
-pub(crate) fn write(contents: &Contents, files: &[(Section, Vec<u8>)]) -> Vec<u8> {
-    let entries = contents.ids.len();
-    let body_bytes =
-        entries * (ID_BYTES + LENGTHS_BYTES) + files.iter().map(|(_, file)| file.len()).sum::<usize>();
-    let mut body = Vec::with_capacity(body_bytes);
-    let mut table = Vec::with_capacity(Section::ALL.len() * ROW_BYTES);
-    for section in Section::ALL {
-        let start = body.len();
-        match section {
-            Section::Ids => body.extend(contents.ids.iter().flat_map(|id| id.to_be_bytes())),
-            Section::Lengths => {
-                body.extend(contents.lengths.iter().flatten().flat_map(|length| length.to_le_bytes()))
-            }
-            _ => files.iter().filter(|(kind, _)| *kind == section).for_each(|(_, file)| body.extend(file)),
+/// A blob that is not put together yet: its pieces one after the other.
+pub(crate) struct Pieces {
+    /// The header, then the sections in their order.
+    pieces: Vec<Piece>,
+    len: usize,
+}
+
+enum Piece {
+    Bytes(Vec<u8>),
+    File(FileSlice),
+}
+
+impl Piece {
+    fn len(&self) -> usize {
+        match self {
+            Piece::Bytes(bytes) => bytes.len(),
+            Piece::File(file) => file.len(),
         }
-        table.extend((section as u32).to_le_bytes());
-        table.extend(0u32.to_le_bytes());
-        table.extend((header_bytes() as u64 + start as u64).to_le_bytes());
-        table.extend((body.len() as u64 - start as u64).to_le_bytes());
     }
-    let tokens = |field: usize| contents.lengths.iter().map(|pair| u64::from(pair[field])).sum::<u64>();
-    let mut blob = Vec::with_capacity(header_bytes() + body.len());
-    blob.extend(MAGIC);
-    blob.extend(FORMAT_VERSION.to_le_bytes());
-    blob.extend(contents.analyser_version.to_le_bytes());
-    blob.extend(contents.language.code().to_le_bytes());
-    blob.extend((Section::ALL.len() as u16).to_le_bytes());
-    blob.extend((entries as u32).to_le_bytes());
-    blob.extend(tokens(0).to_le_bytes());
-    blob.extend(tokens(1).to_le_bytes());
-    blob.extend((header_bytes() as u64 + body.len() as u64).to_le_bytes());
-    blob.extend(crc32fast::hash(&body).to_le_bytes());
-    blob.extend(0u32.to_le_bytes());
-    blob.extend(table);
-    blob.extend(crc32fast::hash(&blob).to_le_bytes());
-    blob.extend(0u32.to_le_bytes());
-    blob.extend(body);
-    blob
+
+    fn read(&self, range: Range<usize>, into: &mut [u8]) -> io::Result<()> {
+        match self {
+            Piece::Bytes(bytes) => into.copy_from_slice(&bytes[range]),
+            Piece::File(file) => into.copy_from_slice(&file.read_bytes_slice(range)?),
+        }
+        Ok(())
+    }
+}
+
+impl Pieces {
+    /// Puts the header before what is written. `files` are tantivy's, by section. Reads all of them once, for the
+    /// checksum.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`], and what reading a file says.
+    pub(crate) fn new(
+        contents: &Contents,
+        files: &[(Section, FileSlice)],
+        goes_on: GoesOn,
+    ) -> Result<Pieces, Error> {
+        let mut pieces = Vec::with_capacity(1 + Section::ALL.len());
+        for section in Section::ALL {
+            pieces.push(match section {
+                Section::Ids => Piece::Bytes(contents.ids.iter().flat_map(|id| id.to_be_bytes()).collect()),
+                Section::Lengths => {
+                    let lengths = contents.lengths.iter().flatten();
+                    Piece::Bytes(lengths.flat_map(|length| length.to_le_bytes()).collect())
+                }
+                _ => {
+                    let file = files.iter().find(|(kind, _)| *kind == section);
+                    file.map_or(Piece::Bytes(Vec::new()), |(_, file)| Piece::File(file.clone()))
+                }
+            });
+        }
+        let len = pieces.iter().map(Piece::len).sum();
+        let mut body = Pieces { pieces, len };
+        let header = body.header(contents, body.checksum(goes_on)?);
+        body.len += header.len();
+        body.pieces.insert(0, Piece::Bytes(header));
+        Ok(body)
+    }
+
+    /// Bytes of all pieces.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Reads from the beginning.
+    pub(crate) fn reader(&self) -> PieceReader<'_> {
+        PieceReader { pieces: &self.pieces, at: 0 }
+    }
+
+    /// All of it.
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::with_capacity(self.len);
+        self.reader().read_to_end(&mut bytes).map_err(Error::File)?;
+        Ok(bytes)
+    }
+
+    fn checksum(&self, goes_on: GoesOn) -> Result<u32, Error> {
+        let mut hasher = crc32fast::Hasher::new();
+        let mut buffer = vec![0; READ_AT_ONCE.min(self.len)];
+        let mut reader = self.reader();
+        loop {
+            check(goes_on)?;
+            match reader.read(&mut buffer).map_err(Error::File)? {
+                0 => return Ok(hasher.finalize()),
+                read => hasher.update(&buffer[..read]),
+            }
+        }
+    }
+
+    /// The header of these sections.
+    fn header(&self, contents: &Contents, checksum: u32) -> Vec<u8> {
+        let tokens = |field: usize| contents.lengths.iter().map(|pair| u64::from(pair[field])).sum::<u64>();
+        let mut header = Vec::with_capacity(header_bytes());
+        header.extend(MAGIC);
+        header.extend(FORMAT_VERSION.to_le_bytes());
+        header.extend(contents.analyser_version.to_le_bytes());
+        header.extend(contents.language.code().to_le_bytes());
+        header.extend((Section::ALL.len() as u16).to_le_bytes());
+        header.extend((contents.ids.len() as u32).to_le_bytes());
+        header.extend(tokens(0).to_le_bytes());
+        header.extend(tokens(1).to_le_bytes());
+        header.extend((header_bytes() as u64 + self.len as u64).to_le_bytes());
+        header.extend(checksum.to_le_bytes());
+        header.extend(0u32.to_le_bytes());
+        let mut offset = header_bytes() as u64;
+        for (kind, piece) in (0u32..).zip(&self.pieces) {
+            header.extend(kind.to_le_bytes());
+            header.extend(0u32.to_le_bytes());
+            header.extend(offset.to_le_bytes());
+            header.extend((piece.len() as u64).to_le_bytes());
+            offset += piece.len() as u64;
+        }
+        header.extend(crc32fast::hash(&header).to_le_bytes());
+        header.extend(0u32.to_le_bytes());
+        header
+    }
+}
+
+/// Bytes of a file that are in memory at a time.
+const READ_AT_ONCE: usize = 64 * 1024;
+
+/// Reads the pieces of a blob as if it were put together.
+pub(crate) struct PieceReader<'a> {
+    pieces: &'a [Piece],
+    /// Place in the first of the pieces that are left.
+    at: usize,
+}
+
+impl Read for PieceReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some((first, rest)) = self.pieces.split_first() {
+            let count = (first.len() - self.at).min(buffer.len()).min(READ_AT_ONCE);
+            if count > 0 || buffer.is_empty() {
+                first.read(self.at..self.at + count, &mut buffer[..count])?;
+                self.at += count;
+                return Ok(count);
+            }
+            (self.pieces, self.at) = (rest, 0);
+        }
+        Ok(0)
+    }
 }
 
 const fn header_bytes() -> usize {

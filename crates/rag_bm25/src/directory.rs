@@ -10,34 +10,34 @@ use tantivy::directory::{
     WatchCallback, WatchHandle, WritePtr,
 };
 
+use crate::folder::Folder;
+
 use crate::interrupt::{GoesOn, check};
 
 /// Files by their path.
 pub(crate) type Files = HashMap<PathBuf, OwnedBytes>;
 
-/// Memory, and files that are mounted in it, which are found first. It takes nothing more once somebody wants the work to
-/// end: tantivy asks nobody, but stops at the first file that it cannot write.
+/// Files that are mounted in it, which are found first, and what is written: in memory or in a folder. It takes nothing
+/// more once somebody wants the work to end: tantivy asks nobody, but stops at the first file that it cannot write.
 #[derive(Clone)]
-pub(crate) struct MemoryDirectory {
+pub(crate) struct WorkDirectory {
+    /// What tantivy writes about its files, and the files, where there is no folder for them.
     memory: RamDirectory,
+    folder: Option<Folder>,
     mounted: Arc<Mutex<Files>>,
     goes_on: GoesOn,
 }
 
-impl MemoryDirectory {
+impl WorkDirectory {
     /// For reading what is mounted.
     pub(crate) fn of_mounted(mounted: Arc<Mutex<Files>>) -> Self {
-        Self { memory: RamDirectory::create(), mounted, goes_on: || true }
+        Self { memory: RamDirectory::create(), folder: None, mounted, goes_on: || true }
     }
 
-    /// For work that may be ended.
-    pub(crate) fn interruptible(goes_on: GoesOn) -> Self {
-        Self { memory: RamDirectory::create(), mounted: Arc::default(), goes_on }
-    }
-
-    /// What was written.
-    pub(crate) fn written(&self) -> &RamDirectory {
-        &self.memory
+    /// For work that may be ended, with its files in a folder or in memory.
+    pub(crate) fn interruptible(folder: Option<&Path>, goes_on: GoesOn) -> Self {
+        let folder = folder.map(Folder::new);
+        Self { memory: RamDirectory::create(), folder, mounted: Arc::default(), goes_on }
     }
 
     fn mounted(&self, path: &Path) -> Option<OwnedBytes> {
@@ -45,9 +45,9 @@ impl MemoryDirectory {
     }
 }
 
-impl std::fmt::Debug for MemoryDirectory {
+impl std::fmt::Debug for WorkDirectory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("MemoryDirectory")
+        f.write_str("WorkDirectory")
     }
 }
 
@@ -74,24 +74,32 @@ impl TerminatingWrite for Writer {
     }
 }
 
-impl Directory for MemoryDirectory {
+impl Directory for WorkDirectory {
     fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
-        match self.mounted(path) {
-            Some(bytes) => Ok(Arc::new(bytes)),
-            None => self.memory.get_file_handle(path),
+        match (self.mounted(path), &self.folder) {
+            (Some(bytes), _) => Ok(Arc::new(bytes)),
+            (None, Some(folder)) => folder.open(path),
+            (None, None) => self.memory.get_file_handle(path),
         }
     }
 
     fn delete(&self, path: &Path) -> Result<(), DeleteError> {
-        self.memory.delete(path)
+        match &self.folder {
+            Some(folder) => folder.delete(path),
+            None => self.memory.delete(path),
+        }
     }
 
     fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
-        if self.mounted(path).is_some() { Ok(true) } else { self.memory.exists(path) }
+        let is_there = self.mounted(path).is_some() || self.folder.as_ref().is_some_and(|f| f.has(path));
+        if is_there { Ok(true) } else { self.memory.exists(path) }
     }
 
     fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
-        let file = self.memory.open_write(path)?;
+        let file = match &self.folder {
+            Some(folder) => folder.create(path)?,
+            None => self.memory.open_write(path)?,
+        };
         Ok(WritePtr::new(Box::new(Writer { file, goes_on: self.goes_on })))
     }
 

@@ -36,6 +36,9 @@ pub enum Error {
     /// Whoever waits wants no more of it.
     #[error("keyword index: interrupted")]
     Interrupted,
+    /// A file of [`crate::merge_in`] could not be written or read.
+    #[error("files of a keyword segment that is being made: {0}")]
+    File(std::io::Error),
     /// More entries than one segment can hold, or tantivy refused.
     #[error("keyword index: {0}")]
     Tantivy(#[from] tantivy::TantivyError),

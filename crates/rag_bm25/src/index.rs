@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use tantivy::directory::{Directory, OwnedBytes, RamDirectory};
+use tantivy::directory::{Directory, FileSlice, OwnedBytes};
 use tantivy::index::{SegmentComponent, SegmentId};
 use tantivy::schema::{Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer, TokenizerManager};
@@ -16,7 +16,7 @@ use tantivy::{Index, IndexSettings};
 
 use crate::analyser::Analyser;
 use crate::bundle::{Header, Section};
-use crate::directory::{Files, MemoryDirectory};
+use crate::directory::{Files, WorkDirectory};
 use crate::{Error, Language};
 
 /// The fields of a segment, in the order in which scores and lengths are kept.
@@ -146,7 +146,7 @@ impl Shared {
         static SHARED: OnceLock<Result<Shared, String>> = OnceLock::new();
         let shared = SHARED.get_or_init(|| {
             let files = Arc::new(Mutex::new(Files::new()));
-            let directory = MemoryDirectory::of_mounted(Arc::clone(&files));
+            let directory = WorkDirectory::of_mounted(Arc::clone(&files));
             match Index::create(directory, schema(), settings()) {
                 Ok(index) => Ok(Shared { index, files }),
                 Err(error) => Err(error.to_string()),
@@ -191,17 +191,16 @@ impl Drop for Mounted {
     }
 }
 
-/// Takes tantivy's files of the one segment of `index` out of `directory`, footers included.
-pub(crate) fn files_of(index: &Index, directory: &RamDirectory) -> Result<Vec<(Section, Vec<u8>)>, Error> {
+/// Tantivy's files of the one segment of `index` in `directory`, footers included.
+pub(crate) fn files_of(index: &Index, directory: &dyn Directory) -> Result<Vec<(Section, FileSlice)>, Error> {
     let metas = index.searchable_segment_metas()?;
     let [meta] = metas.as_slice() else {
         return Err(Error::Corrupt(format!("tantivy wrote {} segments instead of one", metas.len())));
     };
     let mut files = Vec::with_capacity(FILES.len());
     for (section, component) in FILES {
-        let file =
-            directory.open_read(&meta.relative_path(component)).map_err(tantivy::TantivyError::from)?;
-        files.push((section, file.read_bytes()?.as_slice().to_vec()));
+        let path = meta.relative_path(component);
+        files.push((section, directory.open_read(&path).map_err(tantivy::TantivyError::from)?));
     }
     Ok(files)
 }

@@ -5,8 +5,8 @@
 //! many segments are bit-identical to the scores of one segment with the same entries in it, because the
 //! statistics are summed over exactly the segments passed in and scores are added in fixed point.
 //!
-//! The crate starts no thread, opens no file and knows no database: where the blobs are kept, who may see
-//! them and which entries are dead is the caller's business.
+//! The crate starts no thread, opens no file but those of [`merge_in`] and knows no database: where the blobs are kept,
+//! who may see them and which entries are dead is the caller's business.
 //!
 //! | file | what it is for |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | `query` | what a user typed to terms, phrases and conditions |
 //! | `bundle` | the layout of a blob and its checks |
 //! | `index` | everything that tantivy wants: schema, tokenizer, directory |
-//! | `writer`, `merge`, `segment` | build, merge and open blobs |
+//! | `writer`, `merge`, `folder`, `segment` | build, merge and open blobs |
 //! | `statistics`, `weight`, `plan` | what a query's terms weigh over the segments given |
 //! | `disjunction`, `conditions`, `phrase`, `top` | finding the best entries |
 //! | `proximity` | a closer look at these: words of the query that stand together |
@@ -31,6 +31,7 @@ mod query;
 mod bundle;
 mod directory;
 mod error;
+mod folder;
 mod index;
 mod interrupt;
 
@@ -55,7 +56,7 @@ pub use bundle::FORMAT_VERSION;
 pub use error::Error;
 pub use interrupt::GoesOn;
 pub use language::Language;
-pub use merge::{merge, merge_while};
+pub use merge::{Merged, merge, merge_in, merge_while};
 pub use query::{MAX_TERMS, Marker, Query};
 pub use search::{Hit, search, search_while};
 pub use segment::Segment;

@@ -4,7 +4,7 @@ use tantivy::directory::RamDirectory;
 use tantivy::{Index, TantivyDocument};
 
 use crate::analyser::ANALYSER_VERSION;
-use crate::bundle::{self, Contents};
+use crate::bundle::{Contents, Pieces};
 use crate::index::{self, TEXT, TermCounts};
 use crate::{Error, Language};
 
@@ -56,5 +56,5 @@ pub fn build<'a>(language: Language, entries: impl IntoIterator<Item = Entry<'a>
     }
     let index = writer.finalize()?;
     let files = index::files_of(&index, &directory)?;
-    Ok(bundle::write(&contents, &files))
+    Pieces::new(&contents, &files, || true)?.to_bytes()
 }

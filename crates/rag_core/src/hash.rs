@@ -9,9 +9,25 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 
+/// [`sha256`] of bytes that come piece by piece.
+#[derive(Debug, Clone, Default)]
+pub struct Hasher(Sha256);
+
+impl Hasher {
+    /// Takes the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest of all of them.
+    pub fn finish(self) -> [u8; 32] {
+        self.0.finalize().into()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::sha256;
+    use super::{Hasher, sha256};
 
     fn hex(digest: [u8; 32]) -> String {
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -25,6 +41,9 @@ mod tests {
         ];
         for (input, expected) in examples {
             assert_eq!(hex(sha256(input.as_bytes())), expected, "of {input:?}");
+            let mut hasher = Hasher::default();
+            input.as_bytes().chunks(2).for_each(|piece| hasher.update(piece));
+            assert_eq!(hex(hasher.finish()), expected, "of {input:?} in pieces");
         }
     }
 }

@@ -33,6 +33,8 @@ pub mod rerank;
 pub mod rewrite;
 pub mod top_up;
 
+pub mod merging;
+
 pub mod hash;
 pub mod ids;
 

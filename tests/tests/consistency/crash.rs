@@ -1,10 +1,7 @@
 //! The postmaster killed in the middle of ingestion: what was acknowledged is there, and comes to its end.
 
 use super::{WORD, assert_retrievers_agree};
-use rag_tests::{Cluster, Shutdown, Witness, eventually, literal, wait_until};
-use std::fs::{File, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use rag_tests::{Cluster, literal, wait_until};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -94,82 +91,4 @@ fn prepared_transactions_and_crashes_go_together() {
     ann.run("COMMIT PREPARED 'kept'");
     ann.settle();
     assert_eq!(assert_retrievers_agree(&mut ann, "after the second phase"), 1);
-}
-
-/// Files of the keyword cache, biggest first.
-pub(crate) fn cache_files(cluster: &Cluster) -> Vec<PathBuf> {
-    let mut folders = vec![cluster.data().to_owned()];
-    let mut found = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let in_cache = path.iter().any(|part| part.to_string_lossy().contains("rag_ext"));
-            match entry.file_type().unwrap() {
-                kind if kind.is_dir() => folders.push(path),
-                kind if kind.is_file() && in_cache => found.push((entry.metadata().unwrap().len(), path)),
-                _ => {}
-            }
-        }
-    }
-    found.sort();
-    found.into_iter().rev().map(|(_, path)| path).collect()
-}
-
-/// As its owner or root can, who may make it writable.
-fn cut_short(file: &Path, length: u64) {
-    std::fs::set_permissions(file, Permissions::from_mode(0o600)).unwrap();
-    File::options().write(true).open(file).unwrap().set_len(length).unwrap();
-}
-
-#[test]
-fn files_of_the_cache_that_a_power_cut_or_a_person_has_left_empty_or_short_do_no_harm() {
-    let cluster = Cluster::builder("cache_files").start();
-    let database = cluster.database("cache_files");
-    let role = database.role("ann");
-    let mut ann = database.connect(&role);
-    // Enough different words for a segment that is kept in a file, and not on the heap.
-    ann.run(&format!(
-        "INSERT INTO rag.document (uri, content)
-         SELECT 'd' || n, '{WORD} ' || (SELECT string_agg((n * 1000 + m)::text, ' ') FROM generate_series(1, 45) m) FROM generate_series(1, 320) n"
-    ));
-    ann.settle();
-    // Many deletions make one segment of all.
-    ann.run("DELETE FROM rag.document WHERE uri IN (SELECT 'd' || n FROM generate_series(1, 80) n)");
-    wait_until("the segments are merged", Duration::from_secs(60), || {
-        ann.count("SELECT count(DISTINCT id) FROM rag.segment") == 1
-    });
-    let query = format!("SELECT chunk_id, score FROM rag_search('{WORD}', k => 1000, mode => 'keyword')");
-    let expected = ann.rows(&query);
-    assert_eq!(expected.len(), 240);
-    // Under a session that has it mapped, where a read past the end would be the end of the server. A worker that has
-    // just looked may take a file away once; whoever wants it next writes it anew.
-    let mut mapped = database.connect(&role);
-    let mut witness = Witness::of(&cluster);
-    for length in [0, 1000] {
-        let files = eventually("a file that is mapped", Duration::from_secs(60), || {
-            assert_eq!(mapped.rows(&query), expected);
-            Some(cache_files(&cluster)).filter(|files| !files.is_empty())
-        });
-        files.iter().for_each(|file| cut_short(file, length));
-        assert_eq!(mapped.rows(&query), expected, "cut short to {length}");
-        witness.assert_no_restart();
-    }
-    for file in cache_files(&cluster) {
-        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o400, "{file:?}");
-    }
-    for damage in ["empty", "short", "gone"] {
-        cluster.stop(Shutdown::Immediate);
-        for file in cache_files(&cluster) {
-            let length = std::fs::metadata(&file).unwrap().len();
-            match damage {
-                "empty" => cut_short(&file, 0),
-                "short" => cut_short(&file, length / 2),
-                _ => std::fs::remove_file(&file).unwrap(),
-            }
-        }
-        cluster.start();
-        let mut session = database.connect(&role);
-        assert_eq!(session.rows(&query), expected, "{damage}");
-        assert!(session.lives());
-    }
 }

@@ -24,7 +24,7 @@ fn fill_the_cache(cluster: &Cluster, ann: &mut Session) {
 fn wait_for_cache_files(cluster: &Cluster, session: &mut Session) {
     wait_until("a file of the cache", Duration::from_secs(30), || {
         assert!(session.count(&format!("SELECT count(*) FROM rag_search('{WORD}', mode => 'keyword')")) > 0);
-        !super::crash::cache_files(cluster).is_empty()
+        !super::cache::cache_files(cluster).is_empty()
     });
 }
 

@@ -1,4 +1,4 @@
-//! Codes of vectors, and merges, beside steady ingestion.
+//! Codes of vectors, beside steady ingestion.
 
 use super::{LIMIT, put};
 use rag_tests::{Cluster, Session, wait_until};
@@ -96,27 +96,4 @@ fn codes_are_made_beside_ingestion_which_waits_for_neither() {
     session.run("SET rag_ext.exact_search_limit = 0");
     wait_until("the codes are there", LIMIT, || method(&mut session) == "rabitq");
     assert_eq!(session.count(WRONG), 0);
-}
-
-#[test]
-fn segments_stay_few_while_documents_keep_coming() {
-    let cluster = Cluster::builder("merging").start();
-    let database = cluster.database("merging");
-    let mut session = database.admin();
-    let (mut most, mut count) = (0, 0);
-    for round in 1..=25 {
-        // Never idle: the next documents are there before the last ones are done.
-        put(&mut session, "default", round * 12);
-        wait_until("most are done", LIMIT, || {
-            most = most.max(session.count("SELECT count(*) FROM rag.segment WHERE part = 0"));
-            count = session.count("SELECT count(*) FROM rag.job WHERE state = 'done'");
-            count > (round as i64 - 1) * 12
-        });
-        // Deleted ones leave the index as well; the next round puts this one back.
-        session.run(&format!("DELETE FROM rag.document WHERE uri = 'n{round}'"));
-    }
-    session.settle();
-    // At most seven in each of three tiers, and what the two workers have just written.
-    assert!(most <= 24, "{most} segments");
-    assert_eq!(session.count("SELECT count(*) FROM rag_search('note', k => 1000, mode => 'keyword')"), 299);
 }

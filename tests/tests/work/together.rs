@@ -1,20 +1,13 @@
 //! Short documents, whose texts go to the model together.
 
-use super::LIMIT;
-use rag_tests::{ChatReply, ChatStub, Cluster, model_folder, wait_until};
-use serde_json::{Value, json};
+use super::{LIMIT, measuring, vectors};
+use rag_tests::{ChatReply, ChatStub, wait_until};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Documents, and the text of the one that the model refuses.
 const DOCUMENTS: usize = 7;
 const REFUSED: &str = "This one is poison.";
-
-/// A vector that tells how long the text is.
-fn vectors(request: &Value) -> (u16, String) {
-    let vector = |(index, text): (usize, &Value)| json!({"index": index, "embedding": [1.0, text.as_str().unwrap().len()]});
-    let data: Vec<Value> = request["input"].as_array().unwrap().iter().enumerate().map(vector).collect();
-    (200, json!({ "data": data }).to_string())
-}
 
 fn vectors_but_of_one(request: &Value) -> (u16, String) {
     if request["input"].to_string().contains(REFUSED) { (422, "{}".into()) } else { vectors(request) }
@@ -23,17 +16,8 @@ fn vectors_but_of_one(request: &Value) -> (u16, String) {
 #[test]
 fn short_documents_are_embedded_together_and_one_that_is_refused_holds_up_no_other() {
     let stub = ChatStub::start(ChatReply::StatusBy(vectors_but_of_one));
-    let models = model_folder(
-        "measuring",
-        &json!({
-            "endpoint": {"url": stub.url(), "model": "measuring", "retries": 0},
-            "dimension": 2, "max_tokens": 128, "tokenizer": "bge-small-en-v1.5",
-        }),
-    );
-    let cluster = Cluster::builder("together")
-        .setting("rag_ext.embedding_model", "measuring")
-        .setting("rag_ext.model_path", &format!("{}:$sharedir/rag_ext/models", models.path().display()))
-        .start();
+    let (_models, cluster) = measuring("together", &stub);
+    let cluster = cluster.start();
     let database = cluster.database("together");
     let mut ann = database.user("ann");
     let text = |n: usize| if n == 3 { REFUSED.to_owned() } else { format!("A note{}.", " more".repeat(n)) };
