@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// Folder of the cache, relative to the data directory, where every backend lives. Base backups and `pg_rewind`
 /// leave out what is in `pg_stat_tmp`, and checksums are looked for elsewhere.
@@ -37,20 +38,20 @@ impl std::ops::Deref for MappedFile {
 // SAFETY: the map stays where it is when the value moves, and is never written.
 unsafe impl stable_deref_trait::StableDeref for MappedFile {}
 
-/// Maps a cached file, if it is there, has this length, is the server's own and nobody may write it.
-pub(crate) fn map(name: &str, length: u64) -> Option<(MappedFile, Identity)> {
+/// Maps a cached file, if it is there, has this length where one is given, is the server's own and nobody may write it.
+pub(crate) fn map(name: &str, length: Option<u64>) -> Option<(MappedFile, Identity)> {
     // Neither a link nor a pipe that somebody has put there is followed or waited for.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path(name)).ok()?;
     let found = file.metadata().ok()?;
     let is_ours = found.is_file() && found.uid() == own_user() && found.mode() & 0o777 == MODE;
-    if !is_ours || found.len() != length {
+    if !is_ours || length.is_some_and(|length| found.len() != length) {
         return None;
     }
     // SAFETY: files of the cache are written aside, renamed into place and later only unlinked. Nobody may write them;
     // one that the server's user or root has cut short nevertheless is noticed by `is_intact` before it is used again.
     let map = unsafe { memmap2::Mmap::map(&file) }.ok()?;
-    Some((MappedFile(map), Identity { device: found.dev(), inode: found.ino(), length }))
+    Some((MappedFile(map), Identity { device: found.dev(), inode: found.ino(), length: found.len() }))
 }
 
 /// Whether a mapped file still has all its bytes. Reading those that are gone would end the server (SIGBUS).
@@ -60,6 +61,22 @@ pub(crate) fn is_intact(name: &str, file: &Identity) -> bool {
         // Unlinked or replaced: what is mapped has no name by which anybody could reach it.
         _ => true,
     }
+}
+
+/// Time since a cached file was written or [`touch`]ed.
+pub(crate) fn age(name: &str) -> Option<Duration> {
+    fs::metadata(path(name)).ok()?.modified().ok()?.elapsed().ok()
+}
+
+/// Bytes of a cached file.
+pub(crate) fn length(name: &str) -> Option<u64> {
+    fs::metadata(path(name)).ok().map(|found| found.len())
+}
+
+/// Notes that a cached file is still wanted.
+pub(crate) fn touch(name: &str) {
+    // One that is gone is written anew.
+    let _ = File::open(path(name)).and_then(|file| file.set_modified(SystemTime::now()));
 }
 
 /// All bytes of a cached file; `None` if it is not there or cannot be read.

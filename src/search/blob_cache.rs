@@ -4,33 +4,27 @@
 //! What is kept under a digest never changes, so what is cached is never wrong; what may be seen is decided anew by each
 //! call, which lists the segments in its snapshot. What the caller's own open transaction has written is not cached.
 
+use super::shared_file::{self, SharedFile};
 use crate::error::{Error, Result};
-use crate::pg::cache_file::{self, Identity, Writing};
+use crate::pg::cache_file::Writing;
 use crate::pg::elevation::elevated;
-use crate::pg::{database, interrupts, transaction};
+use crate::pg::{interrupts, transaction};
 use crate::storage::blob::{self, BlobHeader, BlobKind, View};
 use rag_bm25::Segment;
-use rag_core::hash::sha256;
 use rag_vector::Codes;
 use stable_deref_trait::StableDeref;
-use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
-use std::fmt::Write;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::thread::LocalKey;
-use std::time::{Duration, Instant};
 
 /// What is up to this size is kept on the heap: a file and a map would cost more.
-const HEAP_BLOB_BYTES: u64 = 64 * 1024;
+pub(super) const HEAP_BLOB_BYTES: u64 = 64 * 1024;
 
 /// Most bytes of one kind on this backend's heap.
 const HEAP_BYTES: u64 = 12 * 1024 * 1024;
 
 /// What is up to this size is on the heap of a worker that reads it once.
 const WORKER_HEAP_BYTES: u64 = 4 * 1024 * 1024;
-
-/// How long somebody else's file is waited for, and between two looks for it.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
-const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// Most mapped files of one kind of this backend.
 const MAPPED_BLOBS: usize = 1024;
@@ -73,7 +67,7 @@ impl Blob for Codes {
 struct Cached<B> {
     blob: B,
     /// The file that it is mapped from; without one it is on the heap.
-    file: Option<Identity>,
+    file: Option<SharedFile>,
     heap_bytes: u64,
     used: u64,
 }
@@ -92,13 +86,9 @@ impl<B> Default for Cache<B> {
     }
 }
 
-/// Between two looks of a standby's session for files that nobody needs.
-const BETWEEN_STANDBY_LOOKS: Duration = Duration::from_secs(600);
-
 thread_local! {
     static SEGMENTS: RefCell<Cache<Segment>> = RefCell::default();
     static CODES: RefCell<Cache<Codes>> = RefCell::default();
-    static STANDBY_LOOK: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 /// Most bytes of small blobs loaded by one statement.
@@ -134,7 +124,7 @@ pub(crate) fn open_all<B: Blob>(headers: &[impl AsRef<BlobHeader>]) -> Result<Op
         interrupts::check();
         if header.is_uncommitted {
             open.add(index, transaction::attempt(|| read(header)))?;
-        } else if let Some(cached) = B::cache().with_borrow_mut(|cache| cache.get(header)) {
+        } else if let Some(cached) = kept(&header.sha256) {
             open.blobs.push((index, cached));
         } else if header.bytes > HEAP_BLOB_BYTES {
             open.add(index, transaction::attempt(|| open_mapped(header)))?;
@@ -165,7 +155,7 @@ pub(crate) fn open_all<B: Blob>(headers: &[impl AsRef<BlobHeader>]) -> Result<Op
             let opened = bytes.and_then(B::open);
             if let Ok(blob) = &opened {
                 let header = headers[*index].as_ref();
-                B::cache().with_borrow_mut(|cache| cache.insert(header, blob.clone(), None));
+                keep(header.sha256, header.bytes, blob, None);
             }
             open.add(*index, opened)?;
         }
@@ -192,130 +182,39 @@ fn open_mapped<B: Blob>(header: &BlobHeader) -> Result<B> {
     let (blob, file): (B, _) = map_or_load(header, View::Snapshot)?;
     // On the heap it counts as such; one beyond all bounds is not kept at all.
     if file.is_some() || header.bytes <= HEAP_BYTES {
-        B::cache().with_borrow_mut(|cache| cache.insert(header, blob.clone(), file));
+        keep(header.sha256, header.bytes, &blob, file);
     }
     Ok(blob)
 }
 
-/// Mapped from its file. Whoever finds none writes it, and the others who want it wait for that, but not for ever: they
-/// read the rows themselves then.
-fn map_or_load<B: Blob>(header: &BlobHeader, view: View) -> Result<(B, Option<Identity>)> {
-    let name = file_name(&header.sha256);
-    let begun = Instant::now();
-    loop {
-        if let Some((blob, file)) = map(&name, header) {
-            return Ok((blob, Some(file)));
-        }
-        match cache_file::begin(&name) {
-            Ok(Some(writing)) => {
-                if fill(B::KIND, header, view, writing)? {
-                    remove_stale_files_of_standby()?;
-                    if let Some((blob, file)) = map(&name, header) {
-                        return Ok((blob, Some(file)));
-                    }
-                }
-                break;
-            }
-            Ok(None) if begun.elapsed() < LONGEST_WAIT => interrupts::pause(BETWEEN_LOOKS),
-            // A full disk must not stop a search.
-            Ok(None) | Err(_) => break,
-        }
-    }
-    Ok((B::open(blob::load(B::KIND, header, view)?)?, None))
+fn map_or_load<B: Blob>(header: &BlobHeader, view: View) -> Result<(B, Option<SharedFile>)> {
+    let write = |file: &mut Writing| {
+        let mut is_written = true;
+        blob::read(B::KIND, header, view, |part| is_written = is_written && file.write(part).is_ok())?;
+        Ok(is_written)
+    };
+    Ok(match shared_file::map_blob(header, write)? {
+        Some((blob, file)) => (blob, Some(file)),
+        None => (B::open(blob::load(B::KIND, header, view)?)?, None),
+    })
 }
 
-fn map<B: Blob>(name: &str, header: &BlobHeader) -> Option<(B, Identity)> {
-    let (map, file) = cache_file::map(name, header.bytes)?;
-    match B::open(map) {
-        Ok(blob) => Some((blob, file)),
-        // The rows are the truth; the file is written anew.
-        Err(_) => {
-            pgrx::warning!("rag_ext: a cached {} is damaged and will be replaced", B::KIND.noun());
-            let _ = cache_file::remove(name);
-            None
-        }
-    }
+/// What is kept under a digest.
+pub(super) fn kept<B: Blob>(digest: &[u8; 32]) -> Option<B> {
+    B::cache().with_borrow_mut(|cache| cache.get(digest))
 }
 
-/// Writes what the rows have; false where the disk does not take it.
-fn fill(kind: BlobKind, header: &BlobHeader, view: View, mut file: Writing) -> Result<bool> {
-    let mut is_written = true;
-    blob::read(kind, header, view, |part| is_written = is_written && file.write(part).is_ok())?;
-    Ok(is_written && file.finish().is_ok())
-}
-
-/// Named by database and content: ids repeat after PITR, promotion and CREATE DATABASE … TEMPLATE.
-fn file_name(sha256: &[u8]) -> String {
-    let mut name = file_prefix();
-    for byte in sha256 {
-        let _ = write!(name, "{byte:02x}");
-    }
-    name
-}
-
-fn file_prefix() -> String {
-    format!("{}_", transaction::database())
-}
-
-/// Unlinks files of what this database no longer has. For workers, in a transaction.
-pub(crate) fn remove_stale_files() -> Result<()> {
-    // Before the digests are listed: one that is committed meanwhile may be in use already, with a file.
-    let files = cache_file::names(&file_prefix()).unwrap_or_default();
-    if files.is_empty() {
-        return Ok(());
-    }
-    let wanted: HashSet<String> = blob::all_digests()?.iter().map(|digest| file_name(digest)).collect();
-    // One that is being written has a dot behind its digest.
-    let digest_of = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
-    remove(files.iter().filter(|name| !wanted.contains(&digest_of(name))));
-    Ok(())
-}
-
-/// Unlinks files of databases that were dropped. In a transaction.
-pub(crate) fn remove_files_of_dropped_databases() {
-    let files = cache_file::names("").unwrap_or_default();
-    let databases = database::all();
-    remove(files.iter().filter(|name| {
-        let database = name.split_once('_').and_then(|(database, _)| database.parse().ok());
-        database.is_some_and(|database| !databases.contains(&database))
-    }));
-}
-
-/// A file that goes missing is written anew by whoever wants it, one that cannot be removed is looked at again.
-fn remove<'a>(files: impl Iterator<Item = &'a String>) {
-    for file in files {
-        let _ = cache_file::remove(file);
-    }
-}
-
-/// A standby has no workers, so its sessions clear up: one that has written a file, and has not looked for a while.
-fn remove_stale_files_of_standby() -> Result<()> {
-    let is_due = || STANDBY_LOOK.get().is_none_or(|looked: Instant| looked.elapsed() > BETWEEN_STANDBY_LOOKS);
-    if !transaction::in_recovery() || !is_due() {
-        return Ok(());
-    }
-    STANDBY_LOOK.set(Some(Instant::now()));
-    remove_files_of_dropped_databases();
-    elevated(remove_stale_files)
-}
-
-/// Whether the cached file is what the rows say; `None` if there is none.
-pub(crate) fn is_file_sound(header: &BlobHeader) -> Option<bool> {
-    let bytes = cache_file::read(&file_name(&header.sha256))?;
-    Some(sha256(&bytes) == header.sha256)
-}
-
-/// Has the cached file written anew when it is wanted next.
-pub(crate) fn remove_file(header: &BlobHeader) {
-    let _ = cache_file::remove(&file_name(&header.sha256));
+/// Keeps so many bytes under their digest: mapped from a file or, without one, on the heap.
+pub(super) fn keep<B: Blob>(digest: [u8; 32], bytes: u64, blob: &B, file: Option<SharedFile>) {
+    B::cache().with_borrow_mut(|cache| cache.insert(digest, bytes, blob.clone(), file));
 }
 
 impl<B: Blob> Cache<B> {
-    fn get(&mut self, header: &BlobHeader) -> Option<B> {
+    fn get(&mut self, digest: &[u8; 32]) -> Option<B> {
         self.clock += 1;
-        let cached = self.blobs.get_mut(&header.sha256)?;
-        if cached.file.is_some_and(|file| !cache_file::is_intact(&file_name(&header.sha256), &file)) {
-            self.blobs.remove(&header.sha256);
+        let cached = self.blobs.get_mut(digest)?;
+        if cached.file.as_ref().is_some_and(|file| !file.is_intact()) {
+            self.blobs.remove(digest);
             self.mapped -= 1;
             pgrx::warning!(
                 "rag_ext: a cached {} was cut short from outside and will be replaced",
@@ -327,11 +226,11 @@ impl<B: Blob> Cache<B> {
         Some(cached.blob.clone())
     }
 
-    fn insert(&mut self, header: &BlobHeader, blob: B, file: Option<Identity>) {
-        let heap_bytes = if file.is_some() { 0 } else { header.bytes };
+    fn insert(&mut self, digest: [u8; 32], bytes: u64, blob: B, file: Option<SharedFile>) {
+        let heap_bytes = if file.is_some() { 0 } else { bytes };
         self.heap_bytes += heap_bytes;
         self.mapped += usize::from(file.is_some());
-        self.blobs.insert(header.sha256, Cached { blob, file, heap_bytes, used: self.clock });
+        self.blobs.insert(digest, Cached { blob, file, heap_bytes, used: self.clock });
         if self.heap_bytes > HEAP_BYTES || self.mapped > MAPPED_BLOBS {
             self.evict();
         }

@@ -1,6 +1,7 @@
 //! The keyword retriever: BM25 over the segments of the caller's domains, in the call's snapshot.
 
 use super::allowed::Allowed;
+use super::bundle::{self, Bundled};
 use super::retriever::Retriever;
 use super::scope::Scope;
 use super::{blob_cache, visible_segments};
@@ -37,11 +38,15 @@ impl<'a> KeywordRetriever<'a> {
         let (whole, in_part) = if may_hide_rows { (Vec::new(), ordinary) } else { (ordinary, Vec::new()) };
         // A page of the table itself that cannot be read is damage too.
         let headers = transaction::attempt(|| segment::list(&whole))?;
-        let cached = blob_cache::open_all(&headers)?;
+        let Bundled { bundles, others } = bundle::open(&headers)?;
+        for segment in bundles {
+            opened.add(segment.language(), segment.len(), segment);
+        }
+        let cached = blob_cache::open_all(&others)?;
         opened.damage = cached.damage;
         for (index, segment) in cached.blobs {
-            match language_of(&headers[index]) {
-                Ok(language) => opened.add(language, headers[index].entries, segment),
+            match language_of(others[index]) {
+                Ok(language) => opened.add(language, others[index].entries, segment),
                 Err(error) => drop(opened.damage.get_or_insert(error)),
             }
         }

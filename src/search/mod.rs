@@ -6,6 +6,7 @@
 pub(crate) mod advice;
 mod allowed;
 mod blob_cache;
+mod bundle;
 mod coded;
 pub(crate) mod context;
 pub(crate) mod diagnostics;
@@ -23,6 +24,7 @@ pub(crate) mod related;
 pub(crate) mod rerank;
 mod retriever;
 pub(crate) mod scope;
+mod shared_file;
 mod show;
 mod time_budget;
 pub(crate) mod trail;
@@ -30,7 +32,8 @@ mod vector;
 pub(crate) mod verify;
 mod visible_segments;
 
-pub(crate) use blob_cache::{open_latest, remove_files_of_dropped_databases, remove_stale_files};
+pub(crate) use blob_cache::open_latest;
+pub(crate) use shared_file::{remove_files_of_dropped_databases, remove_stale_files};
 
 use crate::error::{Error, Result};
 use crate::storage::Id;

@@ -2,8 +2,8 @@
 //! segments, cached files, counters. What does not is mended from the rows that are the truth: rag.document for
 //! chunks and vectors, rag.chunk for the keyword index.
 
-use super::blob_cache;
 use super::scope::Scope;
+use super::{blob_cache, shared_file};
 use crate::error::{Error, Result};
 use crate::pg::elevation::elevated;
 use crate::pg::{interrupts, shared, transaction};
@@ -170,7 +170,7 @@ fn check_index(report: &mut Report, domain: Id) -> Result<()> {
 }
 
 fn check_file(report: &mut Report, blob: &BlobHeader) {
-    if blob_cache::is_file_sound(blob) == Some(false) {
+    if shared_file::is_file_sound(blob) == Some(false) {
         let problem = "its cached file is not what its rows say".to_owned();
         report.add("cache", blob.id, Remedy::RemoveFile, problem);
     }
@@ -224,7 +224,7 @@ fn mend(domain: &VisibleDomain, findings: &mut [Finding]) -> Result<()> {
                     blobs = Some(blobs_of(domain.id)?);
                 }
                 let of_object = blobs.iter().flatten().filter(|blob| blob.id == finding.object);
-                of_object.map(blob_cache::remove_file).count() > 0
+                of_object.map(shared_file::remove_file).count() > 0
             }
             // A new index has no deleted chunks.
             Remedy::Count(chunks) => {

@@ -4,6 +4,8 @@
 
 #[path = "search/advice.rs"]
 mod advice;
+#[path = "search/bundles.rs"]
+mod bundles;
 #[path = "search/calling.rs"]
 mod calling;
 #[path = "search/ranking.rs"]
