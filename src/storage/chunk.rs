@@ -260,7 +260,7 @@ fn indexed_of_row(row: &spi::Row) -> Result<(Id, String, String)> {
 
 /// Those of the ids that are chunks of the domains.
 pub(crate) fn existing(domains: &[Id], ids: &[Id]) -> Result<Vec<Id>> {
-    spi::read_snapshot(
+    spi::look_up(
         "SELECT c.id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id WHERE c.domain_id = ANY ($1)",
         vec![uuids(domains.iter().copied()).into(), uuids(ids.iter().copied()).into()],
         |row| row.require::<Uuid>(1).map(id),
@@ -270,7 +270,7 @@ pub(crate) fn existing(domains: &[Id], ids: &[Id]) -> Result<Vec<Id>> {
 /// Those of the ids that are chunks of the domains, and visible with their section and document. Policies that an
 /// administrator adds may hide one of these and not the others.
 pub(crate) fn showable(domains: &[Id], ids: &[Id]) -> Result<Vec<Id>> {
-    spi::read_snapshot(
+    spi::look_up(
         "SELECT c.id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
          JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
          JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
@@ -314,7 +314,7 @@ pub(crate) struct ShownChunk {
 
 /// Those of the chunks that the caller may see, by id.
 pub(crate) fn show(domains: &[Id], ids: &[Id]) -> Result<HashMap<Id, ShownChunk>> {
-    let rows = spi::read_snapshot(
+    let rows = spi::look_up(
         "SELECT c.domain_id, c.id, c.document_id, c.section_id, c.content, c.char_from, c.char_to, c.page_from,
                 c.page_to, s.header_path, d.title, d.uri, d.metadata, c.context
          FROM unnest($2::uuid[]) h (id)
@@ -382,7 +382,7 @@ pub(crate) fn surroundings(domains: &[Id], ids: &[Id], around: Around) -> Result
             count,
         ),
     };
-    let rows = spi::read_snapshot(
+    let rows = spi::look_up(
         &format!(
             "SELECT c.id, substr(d.text, w.char_from + 1, w.char_to - w.char_from), w.char_from, w.char_to, w.page_from,
                     w.page_to, c.tokens::bigint * (w.char_to - w.char_from) / greatest(c.char_to - c.char_from, 1)

@@ -290,6 +290,5 @@ pub(crate) fn nearest_among(
         query_vector(&schema, query)?,
         (limit as i64).into(),
     ];
-    // One after the other by the index, whatever the table's statistics say.
-    elevation::with_settings(elevation::BY_INDEX, || spi::read_snapshot(&sql, args, hit_of_row))
+    spi::look_up(&sql, args, hit_of_row)
 }

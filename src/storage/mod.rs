@@ -20,6 +20,7 @@ pub(crate) mod feedback;
 pub(crate) mod gateway;
 pub(crate) mod graph;
 pub(crate) mod graph_job;
+pub(crate) mod growth;
 pub(crate) mod installed;
 pub(crate) mod job;
 pub(crate) mod judgement;

@@ -35,7 +35,7 @@ impl AsRef<BlobHeader> for SegmentHeader {
 
 /// Segments of domains, under the active snapshot, in a fixed order.
 pub(crate) fn list(domains: &[Id]) -> Result<Vec<SegmentHeader>> {
-    spi::read_snapshot(
+    spi::look_up(
         "SELECT domain_id, language, analyser_version, entries, id, bytes, sha256, xmin
          FROM rag.segment WHERE domain_id = ANY ($1) AND part = 0 ORDER BY domain_id, id",
         vec![uuids(domains.iter().copied()).into()],

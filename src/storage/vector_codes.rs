@@ -20,7 +20,7 @@ const BATCH: usize = 1000;
 
 /// Headers of the codes in a vector space of segments of these domains. Elevated: of vectors nobody else is told.
 pub(crate) fn list(domains: &[Id], space: VectorSpace) -> Result<Vec<BlobHeader>> {
-    spi::read_snapshot(
+    spi::look_up(
         "SELECT domain_id, segment_id, bytes, sha256, xmin FROM rag.segment_codes
          WHERE domain_id = ANY ($1) AND vector_space_id = $2 AND part = 0",
         vec![uuids(domains.iter().copied()).into(), uuid(space.id).into()],

@@ -10,7 +10,7 @@ use crate::pg::notes::{self, Log};
 use crate::pg::{shared, worker};
 use crate::search;
 use crate::storage::dropped::{self, Progress};
-use crate::storage::{answer_log, graph_job, note, query_log, vector_codes, verify};
+use crate::storage::{answer_log, graph_job, growth, note, query_log, vector_codes, verify};
 use std::time::{Duration, Instant};
 
 /// Between two looks of a busy worker for what is rarely to be done.
@@ -80,6 +80,7 @@ impl Chores {
         {
             return Ok(true);
         }
+        unless_locked(worker::transaction(growth::analyze_grown))?;
         want_indexes()?;
         want_graph()?;
         self.sweep()?;

@@ -12,7 +12,7 @@ use crate::config;
 use crate::error::{Error, Result, unless_locked};
 use crate::pg::{server, shared, spi, worker};
 use crate::storage::installed::{self, Installed};
-use crate::storage::{self, Id, attachment, collection, job, model_change};
+use crate::storage::{self, Id, attachment, collection, growth, job, model_change};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -195,6 +195,7 @@ impl Work {
         }
         self.turns += 1;
         if self.turns.is_power_of_two() {
+            unless_locked(worker::transaction(growth::analyze_grown))?;
             worker::transaction(spi::plan_anew)?;
         }
         merge::merge_domain_if_due(domain)?;
