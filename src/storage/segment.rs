@@ -3,7 +3,7 @@
 use super::blob::{self, BlobHeader};
 use super::{Id, id, uuid, uuids, vector_codes};
 use crate::error::Result;
-use crate::pg::{random, spi};
+use crate::pg::{elevation, random, spi};
 use rag_core::merging::SegmentSize;
 use std::io::Read;
 
@@ -83,32 +83,61 @@ pub(crate) fn insert<R: Read>(
     vector_codes::write(domain, segment, model, chunks)
 }
 
-/// A domain whose segments may want merging.
-#[derive(Debug, Clone)]
-pub(crate) struct MergeCandidate {
+/// What the segments of a domain want.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wants {
     pub(crate) domain: Id,
-    /// Whether so many chunks were deleted that their entries are to go.
+    /// There are many, or some of an older analyser.
+    pub(crate) merge: bool,
+    /// So many chunks were deleted, a twentieth, that their entries are to go.
     pub(crate) is_worn: bool,
+    /// One that is large enough has no codes of its vectors.
+    pub(crate) codes: bool,
 }
 
-/// Domains with at least `segments` segments, or where deleted chunks make up at least a twentieth of the entries,
-/// or whose analyser is out of date. For background workers.
-pub(crate) fn merge_candidates(segments: i64, limit: i64) -> Result<Vec<MergeCandidate>> {
-    spi::read_latest(
-        "SELECT s.domain_id, coalesce(t.chunks > 0 AND t.chunks * 20 >= s.entries, false)
-         FROM (SELECT domain_id, count(*) AS segments, sum(entries) AS entries, min(analyser_version) AS analyser
-               FROM rag.segment WHERE part = 0 GROUP BY domain_id) s
-         LEFT JOIN (SELECT domain_id, sum(chunks)::bigint AS chunks FROM rag.deletion_count GROUP BY domain_id) t
-              ON t.domain_id = s.domain_id
-         WHERE (s.segments >= $1 OR t.chunks > 0 AND t.chunks * 20 >= s.entries OR s.analyser < $2)
-           AND EXISTS (SELECT FROM rag.domain d WHERE d.id = s.domain_id AND d.collection_id IS NOT NULL)
-           AND NOT EXISTS (SELECT FROM rag.merge_failure f
-                           WHERE f.domain_id = s.domain_id AND f.due_at > clock_timestamp())
-         ORDER BY s.segments DESC LIMIT $3",
-        vec![segments.into(), (rag_bm25::ANALYSER_VERSION as i32).into(), limit.into()],
-        |row| Ok(MergeCandidate { domain: id(row.require(1)?), is_worn: row.require(2)? }),
-    )
+/// Looks at the segments of some domains, those after this one in their order: what is done at a time must not grow with the
+/// number of domains. Fewer than [`LOOKED_AT`] are the last ones. For background workers.
+pub(crate) fn look_at(after: Id, many: usize) -> Result<Vec<Wants>> {
+    elevation::with_settings(elevation::BY_INDEX, || {
+        spi::read_latest(
+            "SELECT d.id, coalesce(s.segments >= $2 OR s.analyser < $3, false),
+                    coalesce(t.chunks > 0 AND t.chunks * 20 >= s.entries, false),
+                    s.largest >= $4 AND EXISTS (
+                        SELECT FROM rag.segment l JOIN rag.collection c ON c.id = d.collection_id
+                        JOIN rag.vector_space v ON v.model = c.model
+                        WHERE l.domain_id = d.id AND l.part = 0 AND l.entries >= $4
+                          AND NOT EXISTS (SELECT FROM rag.segment_codes k
+                                          WHERE k.domain_id = d.id AND k.segment_id = l.id AND k.part = 0
+                                            AND k.vector_space_id = v.id))
+             FROM (SELECT id, collection_id FROM rag.domain
+                   WHERE id > $1 AND collection_id IS NOT NULL ORDER BY id LIMIT $5) d
+             CROSS JOIN LATERAL (
+                 SELECT count(*) AS segments, sum(entries) AS entries, min(analyser_version) AS analyser,
+                        coalesce(max(entries), 0) AS largest
+                 FROM rag.segment WHERE domain_id = d.id AND part = 0) s
+             CROSS JOIN LATERAL (SELECT sum(chunks) AS chunks FROM rag.deletion_count WHERE domain_id = d.id) t
+             ORDER BY d.id",
+            vec![
+                uuid(after).into(),
+                (many as i64).into(),
+                (rag_bm25::ANALYSER_VERSION as i32).into(),
+                (vector_codes::FEWEST_ENTRIES as i32).into(),
+                (LOOKED_AT as i64).into(),
+            ],
+            |row| {
+                Ok(Wants {
+                    domain: id(row.require(1)?),
+                    merge: row.require(2)?,
+                    is_worn: row.require(3)?,
+                    codes: row.require(4)?,
+                })
+            },
+        )
+    })
 }
+
+/// Domains that [`look_at`] looks at.
+pub(crate) const LOOKED_AT: usize = 1_000;
 
 /// Whether merging a domain failed, and is not to be tried again yet. For background workers.
 pub(crate) fn is_merge_put_off(domain: Id) -> Result<bool> {

@@ -10,7 +10,7 @@ use crate::pg::notes::{self, Log};
 use crate::pg::{shared, worker};
 use crate::search;
 use crate::storage::dropped::{self, Progress};
-use crate::storage::{answer_log, graph_job, growth, note, query_log, vector_codes, verify};
+use crate::storage::{answer_log, graph_job, growth, note, query_log, verify};
 use std::time::{Duration, Instant};
 
 /// Between two looks of a busy worker for what is rarely to be done.
@@ -22,6 +22,9 @@ const BETWEEN_CLEANINGS: Duration = Duration::from_secs(3600);
 /// Between two complaints about the same.
 const BETWEEN_COMPLAINTS: Duration = Duration::from_secs(3600);
 
+/// Thousands of domains whose segments an idle worker looks at.
+const LOOKS: usize = 10;
+
 /// Vectors that a worker looks at for some without a chunk.
 const SWEPT: i64 = 10_000;
 
@@ -32,6 +35,7 @@ const OLD_ROWS: i64 = 5_000;
 /// What a worker remembers of its chores.
 pub(super) struct Chores {
     cleared: Progress,
+    segments: merge::Round,
     model_change: model_change::Progress,
     looked: Instant,
     swept: bool,
@@ -44,6 +48,7 @@ impl Chores {
     pub(super) fn new() -> Self {
         Self {
             cleared: Progress::default(),
+            segments: merge::Round::new(),
             model_change: Default::default(),
             looked: Instant::now(),
             swept: false,
@@ -62,9 +67,8 @@ impl Chores {
         write_notes()?;
         self.clean_logs()?;
         if self.looked.elapsed() >= LOOK {
-            want_indexes()?;
             want_graph()?;
-            merge::merge_once()?;
+            self.segments.go_on(1)?;
             self.looked = Instant::now();
         }
         Ok(())
@@ -73,7 +77,7 @@ impl Chores {
     /// A piece, for a worker that has nothing else to do; false when nothing is left.
     pub(super) fn do_all(&mut self) -> Result<bool> {
         if write_notes()?
-            || merge::merge_once()?
+            || self.segments.go_on(LOOKS)?
             || self.clear()?
             || self.change_models()?
             || self.clean_logs()?
@@ -81,7 +85,6 @@ impl Chores {
             return Ok(true);
         }
         unless_locked(worker::transaction(growth::analyze_grown))?;
-        want_indexes()?;
         want_graph()?;
         self.sweep()?;
         unless_locked(worker::transaction(search::remove_stale_files))?;
@@ -189,15 +192,6 @@ fn write_notes_of(log: Log) -> Result<bool> {
         }
         written => Ok(written?.is_some()),
     }
-}
-
-/// Has an index worker come if codes of vectors are to be made.
-fn want_indexes() -> Result<()> {
-    let missing = worker::transaction(|| vector_codes::missing((0, 0)));
-    if unless_locked(missing)?.flatten().is_some() {
-        shared::request_index();
-    }
-    Ok(())
 }
 
 /// Has a graph worker come when there are chunks about which the chat model is to be asked.

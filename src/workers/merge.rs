@@ -5,7 +5,7 @@
 use crate::config;
 use crate::error::{Error, Result, sqlstate_text, unless_locked};
 use crate::pg::scratch_folder::ScratchFolder;
-use crate::pg::{interrupts, memory, worker};
+use crate::pg::{interrupts, memory, random, shared, worker};
 use crate::search;
 use crate::storage::collection::{self, Collection};
 use crate::storage::segment::{self, SegmentHeader};
@@ -21,31 +21,55 @@ const SMALL_BYTES: u64 = 8 << 20;
 const LOOKED_UP: usize = 10_000;
 const BUILT: usize = 20_000;
 
-/// Domains looked at in one go.
-const CANDIDATES: i64 = 16;
+/// How far the look at the segments of all domains has come. It is never over: it goes on where it was, around and around,
+/// and begins anywhere, so that workers that live shortly look at all of them together.
+pub(super) struct Round {
+    place: Id,
+}
 
-/// Merges one domain that wants it; false if none does.
-pub(super) fn merge_once() -> Result<bool> {
-    if !config::merge_enabled() {
-        return Ok(false);
+impl Round {
+    pub(super) fn new() -> Self {
+        // The random half of it comes first.
+        let place = random::new_id().map_or(0, |id| Id::from_be_bytes(id).rotate_left(64));
+        Self { place }
     }
-    let candidates = match worker::transaction(|| segment::merge_candidates(FAN_IN as i64, CANDIDATES)) {
-        // A page of the table that cannot be read keeps nobody's documents from being processed.
-        Err(error) if error.is_damage() => {
-            log_failure(&error);
-            return Ok(false);
+
+    /// Looks at some thousands of domains, at all if there are no more. Merges one that wants it, and is true then; and has
+    /// an index worker come if codes of vectors are to be made.
+    pub(super) fn go_on(&mut self, looks: usize) -> Result<bool> {
+        let start = self.place;
+        let mut is_around = false;
+        for _ in 0..looks {
+            let looked = match worker::transaction(|| segment::look_at(self.place, FAN_IN)) {
+                // A page of the table that cannot be read keeps nobody's documents from being processed.
+                Err(error) if error.is_damage() => {
+                    log_failure(&error);
+                    return Ok(false);
+                }
+                looked => unless_locked(looked)?.unwrap_or_default(),
+            };
+            if looked.iter().any(|wants| wants.codes) {
+                shared::request_index();
+            }
+            for wants in looked.iter().filter(|wants| wants.merge || wants.is_worn) {
+                if worker::should_stop() || !config::merge_enabled() {
+                    return Ok(false);
+                }
+                if merge_domain(wants.domain, wants.is_worn)? {
+                    return Ok(true);
+                }
+            }
+            match looked.last() {
+                Some(last) if looked.len() == segment::LOOKED_AT => self.place = last.domain,
+                _ if is_around => break,
+                _ => (self.place, is_around) = (0, true),
+            }
+            if is_around && self.place >= start {
+                break;
+            }
         }
-        candidates => unless_locked(candidates)?,
-    };
-    for candidate in candidates.unwrap_or_default() {
-        if worker::should_stop() {
-            return Ok(false);
-        }
-        if merge_domain(candidate.domain, candidate.is_worn)? {
-            return Ok(true);
-        }
+        Ok(false)
     }
-    Ok(false)
 }
 
 /// Merges a domain after it was written to, if it has a tier that is full.
