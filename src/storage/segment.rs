@@ -4,6 +4,7 @@ use super::blob::{self, BlobHeader};
 use super::{Id, id, uuid, uuids, vector_codes};
 use crate::error::Result;
 use crate::pg::{elevation, random, spi};
+use pgrx::Uuid;
 use rag_core::merging::SegmentSize;
 use std::io::Read;
 
@@ -218,6 +219,32 @@ pub(crate) fn uncount_deleted(domain: Id, entries: i64) -> Result<()> {
          INSERT INTO rag.deletion_count (domain_id, chunks)
          SELECT $1, sum(chunks) - $2 FROM gone HAVING coalesce(sum(chunks), 0) <> $2",
         vec![uuid(domain).into(), entries.into()],
+    )
+}
+
+/// Ids of the counts of deleted chunks of a domain. For workers.
+pub(crate) fn deletion_counts(domain: Id) -> Result<Vec<Id>> {
+    spi::read_latest(
+        "SELECT id FROM rag.deletion_count WHERE domain_id = $1",
+        vec![uuid(domain).into()],
+        |row| row.require::<Uuid>(1).map(id),
+    )
+}
+
+/// Puts one count in the place of these, unless somebody else has changed them meanwhile. For workers.
+pub(crate) fn recount_deleted(domain: Id, counts: &[Id], entries: i64) -> Result<()> {
+    let locked = spi::read_latest(
+        "SELECT FROM rag.deletion_count WHERE domain_id = $1 AND id = ANY ($2) FOR UPDATE",
+        vec![uuid(domain).into(), uuids(counts.iter().copied()).into()],
+        |_| Ok(()),
+    )?;
+    if locked.len() < counts.len() {
+        return Ok(());
+    }
+    spi::run(
+        "WITH gone AS (DELETE FROM rag.deletion_count WHERE domain_id = $1 AND id = ANY ($2))
+         INSERT INTO rag.deletion_count (domain_id, chunks) SELECT $1, $3 WHERE $3 > 0",
+        vec![uuid(domain).into(), uuids(counts.iter().copied()).into(), entries.into()],
     )
 }
 

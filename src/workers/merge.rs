@@ -12,10 +12,14 @@ use crate::storage::segment::{self, SegmentHeader};
 use crate::storage::{Id, chunk};
 use rag_bm25::{Entry, Language, Segment};
 use rag_core::merging::{self, FAN_IN, SegmentSize};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 /// Up to so many bytes a merge is done in memory, and a domain is merged as a whole for its deleted chunks.
 const SMALL_BYTES: u64 = 8 << 20;
+
+/// Between two looks for deleted entries in a domain in which they cannot be helped.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(3600);
 
 /// Chunks that are looked up at a time, and that are analysed at a time.
 const LOOKED_UP: usize = 10_000;
@@ -25,18 +29,21 @@ const BUILT: usize = 20_000;
 /// and begins anywhere, so that workers that live shortly look at all of them together.
 pub(super) struct Round {
     place: Id,
+    /// Domains in which nothing could be done about deleted entries, though these are many, and when they were looked up.
+    looked_up: HashMap<Id, Instant>,
 }
 
 impl Round {
     pub(super) fn new() -> Self {
         // The random half of it comes first.
         let place = random::new_id().map_or(0, |id| Id::from_be_bytes(id).rotate_left(64));
-        Self { place }
+        Self { place, looked_up: HashMap::new() }
     }
 
     /// Looks at some thousands of domains, at all if there are no more. Merges one that wants it, and is true then; and has
     /// an index worker come if codes of vectors are to be made.
     pub(super) fn go_on(&mut self, looks: usize) -> Result<bool> {
+        self.looked_up.retain(|_, since| since.elapsed() < BETWEEN_LOOKS);
         let start = self.place;
         let mut is_around = false;
         for _ in 0..looks {
@@ -51,12 +58,18 @@ impl Round {
             if looked.iter().any(|wants| wants.codes) {
                 shared::request_index();
             }
-            for wants in looked.iter().filter(|wants| wants.merge || wants.is_worn) {
+            for wants in &looked {
+                let is_worn = wants.is_worn && !self.looked_up.contains_key(&wants.domain);
+                if !wants.merge && !is_worn {
+                    continue;
+                }
                 if worker::should_stop() || !config::merge_enabled() {
                     return Ok(false);
                 }
-                if merge_domain(wants.domain, wants.is_worn)? {
-                    return Ok(true);
+                match merge_domain(wants.domain, is_worn)? {
+                    Outcome::Merged => return Ok(true),
+                    Outcome::NothingWorn => drop(self.looked_up.insert(wants.domain, Instant::now())),
+                    Outcome::Later => {}
                 }
             }
             match looked.last() {
@@ -75,20 +88,29 @@ impl Round {
 /// Merges a domain after it was written to, if it has a tier that is full.
 pub(crate) fn merge_domain_if_due(domain: Id) -> Result<()> {
     if config::merge_enabled() {
-        while !worker::should_stop() && merge_domain(domain, false)? {}
+        while !worker::should_stop() && matches!(merge_domain(domain, false)?, Outcome::Merged) {}
     }
     Ok(())
 }
 
-/// Merges a domain; false also while somebody holds what is to be merged. What is wrong with one, such as damage, does
-/// not keep others from being merged: it is noted, and the domain left alone for a while.
-fn merge_domain(domain: Id, is_worn: bool) -> Result<bool> {
-    match unless_locked(try_merge(domain, is_worn)).map(|merged| merged.unwrap_or(false)) {
+/// What became of a domain's merge.
+enum Outcome {
+    Merged,
+    /// It has many deleted entries, but no segment does that would be rid of them: they are older copies of others.
+    NothingWorn,
+    /// Nothing is due, or somebody holds what is to be merged, or it is put off.
+    Later,
+}
+
+/// Merges a domain. What is wrong with one, such as damage, does not keep others from being merged: it is noted, and the
+/// domain left alone for a while.
+fn merge_domain(domain: Id, is_worn: bool) -> Result<Outcome> {
+    match unless_locked(try_merge(domain, is_worn)).map(|outcome| outcome.unwrap_or(Outcome::Later)) {
         Err(error) if !worker::should_stop() => {
             log_failure(&error);
             let sqlstate = sqlstate_text(error.code);
             worker::transaction(|| segment::put_off_merge(domain, &sqlstate, &error.one_line()))?;
-            Ok(false)
+            Ok(Outcome::Later)
         }
         outcome => outcome,
     }
@@ -103,37 +125,57 @@ fn log_failure(error: &Error) {
     );
 }
 
-fn try_merge(domain: Id, is_worn: bool) -> Result<bool> {
+fn try_merge(domain: Id, is_worn: bool) -> Result<Outcome> {
+    let Some(groups) = due(domain, is_worn)? else { return Ok(Outcome::NothingWorn) };
     let mut was_merged = false;
-    for group in due(domain, is_worn)? {
+    for group in groups {
         if worker::should_stop() {
             break;
         }
         was_merged |= worker::transaction(|| replace(domain, &group))?;
     }
-    Ok(was_merged)
+    Ok(if was_merged { Outcome::Merged } else { Outcome::Later })
 }
 
-/// Groups of segments that are to be replaced, each by one or by new ones, in a transaction of its own.
-fn due(domain: Id, is_worn: bool) -> Result<Vec<Vec<Id>>> {
+/// Segments that are to be replaced, by one or by new ones, in a transaction of their own.
+struct Group {
+    segments: Vec<Id>,
+    /// These are all that the domain has, and are replaced for their deleted entries: none is left.
+    is_whole: bool,
+}
+
+/// What is due; `None` where a look for segments with deleted entries found none.
+fn due(domain: Id, is_worn: bool) -> Result<Option<Vec<Group>>> {
+    // Before the segments: what is counted here are entries of these.
+    let counts = if is_worn { worker::transaction(|| segment::deletion_counts(domain))? } else { Vec::new() };
     let found = worker::transaction(|| segment::latest(domain))?;
+    if worker::transaction(|| segment::is_merge_put_off(domain))? {
+        return Ok(Some(Vec::new()));
+    }
     let max_bytes = config::max_segment_bytes();
+    let mut is_whole = false;
     let groups = if found.iter().any(is_outdated) {
         (0..found.len()).filter(|place| is_outdated(&found[*place])).map(|place| vec![place]).collect()
     } else {
         let full = merging::full_tier(&sizes(&found), max_bytes);
-        let has_full = !full.is_empty();
-        if has_full || !is_worn { vec![full] } else { worn(domain, &found, max_bytes)? }
+        let bytes: u64 = found.iter().map(|header| header.blob.bytes).sum();
+        if !full.is_empty() {
+            vec![full]
+        } else if !is_worn {
+            Vec::new()
+        } else if bytes <= SMALL_BYTES.min(max_bytes) {
+            is_whole = true;
+            vec![(0..found.len()).collect()]
+        } else {
+            let worn = worn(domain, &found, &counts)?;
+            if worn.is_empty() {
+                return Ok(None);
+            }
+            worn
+        }
     };
-    let groups: Vec<Vec<Id>> = groups
-        .into_iter()
-        .filter(|group| !group.is_empty())
-        .map(|group| group.into_iter().map(|place| found[place].id()).collect())
-        .collect();
-    if groups.is_empty() || worker::transaction(|| segment::is_merge_put_off(domain))? {
-        return Ok(Vec::new());
-    }
-    Ok(groups)
+    let ids = |group: Vec<usize>| group.into_iter().map(|place| found[place].id()).collect();
+    Ok(Some(groups.into_iter().map(|group| Group { segments: ids(group), is_whole }).collect()))
 }
 
 fn is_outdated(header: &SegmentHeader) -> bool {
@@ -144,28 +186,27 @@ fn sizes(headers: &[SegmentHeader]) -> Vec<SegmentSize> {
     headers.iter().map(SegmentHeader::size).collect()
 }
 
-/// Groups of places of segments that are written anew for their deleted entries: all of a small domain, otherwise those
-/// that have many, for which all are looked up.
-fn worn(domain: Id, headers: &[SegmentHeader], max_bytes: u64) -> Result<Vec<Vec<usize>>> {
-    let bytes: u64 = headers.iter().map(|header| header.blob.bytes).sum();
-    if bytes <= SMALL_BYTES.min(max_bytes) {
-        return Ok(vec![(0..headers.len()).collect()]);
-    }
+/// Groups of places of segments that are written anew for their deleted entries: those that have many. All are looked up
+/// for that, so they are counted anew, too: a count that is too high would have them looked up again and again.
+fn worn(domain: Id, headers: &[SegmentHeader], counts: &[Id]) -> Result<Vec<Vec<usize>>> {
     worker::set_activity("rag_ext: looking for deleted entries of keyword segments");
     let mut sizes = sizes(headers);
+    // Halves of their ids, which are random: enough to tell them apart.
+    let mut living: Vec<u64> = Vec::new();
+    let mut entries = 0;
     for (size, header) in sizes.iter_mut().zip(headers) {
         if worker::should_stop() {
             return Ok(Vec::new());
         }
-        size.deleted = worker::transaction(|| deleted_entries(domain, header))?;
+        let alive = worker::transaction(|| alive_in(domain, &search::open_latest(&header.blob)?))?;
+        size.deleted = header.entries.saturating_sub(u32::try_from(alive.len()).unwrap_or(u32::MAX));
+        entries += i64::from(header.entries);
+        living.extend(alive.iter().map(|id| *id as u64));
     }
-    Ok(merging::worn(&sizes, max_bytes))
-}
-
-fn deleted_entries(domain: Id, header: &SegmentHeader) -> Result<u32> {
-    let segment: Segment = search::open_latest(&header.blob)?;
-    let alive = alive_in(domain, &segment)?;
-    Ok(segment.len().saturating_sub(u32::try_from(alive.len()).unwrap_or(u32::MAX)))
+    living.sort_unstable();
+    living.dedup();
+    worker::transaction(|| segment::recount_deleted(domain, counts, entries - living.len() as i64))?;
+    Ok(merging::worn(&sizes, config::max_segment_bytes()))
 }
 
 /// Entries of a segment that are not deleted.
@@ -180,10 +221,17 @@ fn alive_in(domain: Id, segment: &Segment) -> Result<HashSet<Id>> {
 }
 
 /// Replaces segments of a domain; false while somebody holds one of them, or where one is gone.
-fn replace(domain: Id, group: &[Id]) -> Result<bool> {
-    let headers = segment::lock_for_merge(domain, group)?;
-    if headers.len() < group.len() {
-        return Ok(false);
+fn replace(domain: Id, group: &Group) -> Result<bool> {
+    if group.is_whole {
+        // Before segments and the living are read: what is deleted from here on is counted for the next merge.
+        segment::delete_deletion_counts(domain)?;
+        if segment::latest(domain)?.iter().any(|header| !group.segments.contains(&header.id())) {
+            return Err(Error::locked("a segment has come"));
+        }
+    }
+    let headers = segment::lock_for_merge(domain, &group.segments)?;
+    if headers.len() < group.segments.len() {
+        return if group.is_whole { Err(Error::locked("a segment is held")) } else { Ok(false) };
     }
     worker::set_activity("rag_ext: merging keyword segments");
     let collection =
@@ -192,9 +240,9 @@ fn replace(domain: Id, group: &[Id]) -> Result<bool> {
         true => rebuild(domain, &collection, &headers)?,
         false => merge_segments(domain, &collection, &headers)?,
     };
-    segment::delete(domain, group)?;
+    segment::delete(domain, &group.segments)?;
     let entries: i64 = headers.iter().map(|header| i64::from(header.entries)).sum();
-    if left < entries {
+    if left < entries && !group.is_whole {
         segment::uncount_deleted(domain, entries - left)?;
     }
     segment::forget_merge_failure(domain)?;

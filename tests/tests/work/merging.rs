@@ -1,7 +1,7 @@
 //! Merging of keyword segments: few of them, none too large, and deleted entries counted exactly until they are gone.
 
 use super::{LIMIT, measuring, put, vectors};
-use rag_tests::{ChatReply, ChatStub, Cluster, Session, wait_until};
+use rag_tests::{ChatReply, ChatStub, Cluster, Database, Session, wait_until};
 use std::collections::HashSet;
 
 #[test]
@@ -54,7 +54,11 @@ fn assert_sound(session: &mut Session) {
     assert_eq!(session.column("SELECT kind || ': ' || problem FROM rag_verify()"), [""; 0]);
     let (are, counted) = deleted(session);
     assert_eq!(are, counted, "deleted entries, and what is counted of them");
-    // By a word that only one document has.
+}
+
+/// Some of the documents are found by a word that only each of them has, those that are there.
+#[track_caller]
+fn assert_found(session: &mut Session) {
     let found = session.column(
         "SELECT r.uri FROM generate_series(1, 4000, 97) n,
              rag_search(left(md5(n || ' 1'), 12), k => 5, mode => 'keyword') r ORDER BY r.uri",
@@ -86,6 +90,7 @@ fn no_segment_outgrows_the_bound_and_those_with_deleted_entries_alone_are_writte
     let growing = session.count("SELECT count(*) FROM rag.segment WHERE part = 0") - before.len() as i64;
     assert!(growing < 7 * 4, "{growing} that are not full");
     assert_sound(&mut session);
+    assert_found(&mut session);
 
     // Documents of one segment: few enough of all for nothing to be due, then enough.
     let worn = before.iter().next().unwrap();
@@ -99,14 +104,24 @@ fn no_segment_outgrows_the_bound_and_those_with_deleted_entries_alone_are_writte
     session.run("DELETE FROM rag.document WHERE id IN (SELECT document_id FROM doomed LIMIT 40)");
     session.settle();
     assert_sound(&mut session);
+    assert_found(&mut session);
     assert!(before.is_subset(&full(&mut session)), "nothing is due");
     session.run("DELETE FROM rag.document WHERE id IN (SELECT document_id FROM doomed)");
     wait_until("it is written anew", LIMIT, || !full(&mut session).contains(worn));
     session.settle();
     assert_sound(&mut session);
+    assert_found(&mut session);
     assert!(deleted(&mut session).1 < 100);
     let kept = full(&mut session);
     assert!(before.iter().all(|id| id == worn || kept.contains(id)), "the others are left alone");
+
+    // Counts that are too high, as a version before left them, come right.
+    session.run("INSERT INTO rag.deletion_count (domain_id, chunks) SELECT domain_id, 100000 FROM rag.document LIMIT 1");
+    session.run("INSERT INTO rag.document (uri, content) VALUES ('drift', 'Some wood in the river.')");
+    wait_until("deleted entries are counted anew", LIMIT, || deleted(&mut session).1 < 1000);
+    session.settle();
+    assert_sound(&mut session);
+    assert_found(&mut session);
 
     // As after an update of the analyser: one after the other is built anew, with what was deleted left out.
     session.run("DELETE FROM rag.document WHERE uri IN (SELECT 'n' || n FROM generate_series(3990, 4000) n)");
@@ -117,4 +132,25 @@ fn no_segment_outgrows_the_bound_and_those_with_deleted_entries_alone_are_writte
     });
     session.settle();
     assert_sound(&mut session);
+    assert_found(&mut session);
+}
+
+#[test]
+fn a_small_domain_gets_rid_of_all_that_is_deleted_and_of_what_is_counted_wrongly() {
+    let database = Database::new("worn");
+    let mut session = database.admin();
+    put(&mut session, "default", 60);
+    session.settle();
+    for sql in [
+        "DELETE FROM rag.document WHERE uri IN (SELECT 'n' || n FROM generate_series(1, 20) n)",
+        "INSERT INTO rag.deletion_count (domain_id, chunks) SELECT domain_id, 1000 FROM rag.document LIMIT 1",
+    ] {
+        session.run(sql);
+        // What was taken away comes back under its old ids.
+        put(&mut session, "default", 60);
+        session.run("DELETE FROM rag.document WHERE uri IN (SELECT 'n' || n FROM generate_series(21, 40) n)");
+        wait_until("nothing deleted is left", LIMIT, || deleted(&mut session) == (0, 0));
+        session.settle();
+        assert_sound(&mut session);
+    }
 }
