@@ -2,7 +2,7 @@
 //! `ts_rank_cd`, each in a database of its own, asked by the superuser without any policy.
 //!
 //! All rank texts with any of the words, and all are asked in plain statements, `rag_search` too: each is planned anew.
-//! `rag_search` scores title and body apart, where the peers have one text, so its ten best chunks are not quite theirs.
+//! `rag_search` counts titles three times and rewards words that stand together, so its ten best chunks are not quite theirs.
 //!
 //! `RAG_BENCH_PEERS` names the `pg_config` of a Postgres that has the two extensions. A peer that does not start or that fails
 //! is named, and the bench goes on.

@@ -17,6 +17,8 @@ const MODE: u32 = 0o400;
 /// End of the name of a file that is being written.
 const ASIDE: &str = ".part";
 
+const NEITHER_LINK_NOR_PIPE: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+
 /// Bytes of a mapped file.
 pub(crate) struct MappedFile(memmap2::Mmap);
 
@@ -40,9 +42,7 @@ unsafe impl stable_deref_trait::StableDeref for MappedFile {}
 
 /// Maps a cached file, if it is there, has this length where one is given, is the server's own and nobody may write it.
 pub(crate) fn map(name: &str, length: Option<u64>) -> Option<(MappedFile, Identity)> {
-    // Neither a link nor a pipe that somebody has put there is followed or waited for.
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path(name)).ok()?;
+    let file = open_to_read(name).ok()?;
     let found = file.metadata().ok()?;
     let is_ours = found.is_file() && found.uid() == own_user() && found.mode() & 0o777 == MODE;
     if !is_ours || length.is_some_and(|length| found.len() != length) {
@@ -63,20 +63,21 @@ pub(crate) fn is_intact(name: &str, file: &Identity) -> bool {
     }
 }
 
-/// Time since a cached file was written or [`touch`]ed.
-pub(crate) fn age(name: &str) -> Option<Duration> {
-    fs::metadata(path(name)).ok()?.modified().ok()?.elapsed().ok()
-}
-
-/// Bytes of a cached file.
-pub(crate) fn length(name: &str) -> Option<u64> {
-    fs::metadata(path(name)).ok().map(|found| found.len())
+/// Time since a cached file was written or [`touch`]ed, and its bytes.
+pub(crate) fn age_and_length(name: &str) -> Option<(Duration, u64)> {
+    let found = fs::symlink_metadata(path(name)).ok()?;
+    Some((found.modified().ok()?.elapsed().unwrap_or_default(), found.len()))
 }
 
 /// Notes that a cached file is still wanted.
 pub(crate) fn touch(name: &str) {
     // One that is gone is written anew.
-    let _ = File::open(path(name)).and_then(|file| file.set_modified(SystemTime::now()));
+    let _ = open_to_read(name).and_then(|file| file.set_modified(SystemTime::now()));
+}
+
+/// Neither a link nor a pipe that somebody has put there is followed or waited for.
+fn open_to_read(name: &str) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(NEITHER_LINK_NOR_PIPE).open(path(name))
 }
 
 /// All bytes of a cached file; `None` if it is not there or cannot be read.
@@ -99,7 +100,7 @@ pub(crate) fn begin(name: &str) -> io::Result<Option<Writing>> {
     loop {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
-        let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&aside)?;
+        let file = options.custom_flags(NEITHER_LINK_NOR_PIPE).open(&aside)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),

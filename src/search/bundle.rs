@@ -3,7 +3,8 @@
 //!
 //! They are merged into bundles: files that all backends share which see the same segments. A bundle is of exactly the
 //! segments that the caller's snapshot shows in a part of the domains, and named by their digests, so it is never out of
-//! date, and a change in one domain makes one bundle anew. Scores are the same to the last bit, see `rag_bm25`.
+//! date, and a change in one domain makes one bundle anew. Scores are the same to the last bit, see `rag_bm25`; but text that
+//! was taken away and came back under its old id, which is in two segments until these are merged, counts once.
 
 use super::blob_cache::{self, HEAP_BLOB_BYTES};
 use super::shared_file;

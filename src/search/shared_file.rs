@@ -24,8 +24,8 @@ const BUNDLE_AGE: Duration = Duration::from_secs(3600);
 const BETWEEN_NOTES: Duration = Duration::from_secs(300);
 const BUNDLE_BYTES: u64 = 1 << 30;
 
-/// Before the digest in the name of a bundle.
-const BUNDLE: char = 'b';
+/// Before the digest in the name of a bundle: no digest begins so.
+const BUNDLE: &str = "bundle_";
 
 thread_local! {
     static STANDBY_LOOK: Cell<Option<Instant>> = const { Cell::new(None) };
@@ -74,7 +74,8 @@ pub(super) fn map_blob<B: Blob>(
 /// Maps a bundle, if there is one.
 pub(super) fn map_bundle<B: Blob>(digest: &[u8; 32]) -> Option<(B, SharedFile)> {
     let name = bundle_name(digest);
-    if cache_file::age(&name)? > BETWEEN_NOTES {
+    let (age, _) = cache_file::age_and_length(&name)?;
+    if age > BETWEEN_NOTES {
         cache_file::touch(&name);
     }
     map(&name, None)
@@ -106,16 +107,18 @@ fn map<B: Blob>(name: &str, length: Option<u64>) -> Option<(B, SharedFile)> {
 
 /// Named by database and content: ids repeat after PITR, promotion and CREATE DATABASE … TEMPLATE.
 fn file_name(sha256: &[u8]) -> String {
-    let mut name = file_prefix();
-    for byte in sha256 {
+    with_digest(file_prefix(), sha256)
+}
+
+fn bundle_name(digest: &[u8]) -> String {
+    with_digest(file_prefix() + BUNDLE, digest)
+}
+
+fn with_digest(mut name: String, digest: &[u8]) -> String {
+    for byte in digest {
         let _ = write!(name, "{byte:02x}");
     }
     name
-}
-
-fn bundle_name(digest: &[u8; 32]) -> String {
-    let prefix = file_prefix();
-    file_name(digest).replacen(&prefix, &format!("{prefix}{BUNDLE}"), 1)
 }
 
 fn file_prefix() -> String {
@@ -129,7 +132,8 @@ pub(crate) fn remove_stale_files() -> Result<()> {
     if files.is_empty() {
         return Ok(());
     }
-    let is_bundle = |name: &&String| name[file_prefix().len()..].starts_with(BUNDLE);
+    let before_bundles = file_prefix() + BUNDLE;
+    let is_bundle = |name: &&String| name.starts_with(&before_bundles);
     let (bundles, copies): (Vec<&String>, Vec<&String>) = files.iter().partition(is_bundle);
     remove_old_bundles(bundles);
     let wanted: HashSet<String> = blob::all_digests()?.iter().map(|digest| file_name(digest)).collect();
@@ -144,7 +148,7 @@ pub(crate) fn remove_stale_files() -> Result<()> {
 fn remove_old_bundles(bundles: Vec<&String>) {
     let mut aged: Vec<(Duration, u64, &String)> = bundles
         .into_iter()
-        .filter_map(|name| Some((cache_file::age(name)?, cache_file::length(name)?, name)))
+        .filter_map(|name| cache_file::age_and_length(name).map(|(age, length)| (age, length, name)))
         .collect();
     aged.sort_unstable();
     let mut bytes = 0;

@@ -3,8 +3,8 @@
 use crate::error::Result;
 use crate::pg::spi;
 
-/// Has the planner look at tables that have become more than twice as large since it last did. Autovacuum comes a minute
-/// later, and until then it would take tables that were just filled for nearly empty. For workers.
+/// Has the planner look at tables of which more rows have changed, since it last did, than there were. Autovacuum comes a
+/// minute later, and until then it would take tables that were just filled for nearly empty. For workers.
 pub(crate) fn analyze_grown() -> Result<()> {
     let grown = spi::read_latest(
         "SELECT c.relname::text FROM pg_catalog.pg_class c

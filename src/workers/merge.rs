@@ -35,8 +35,8 @@ pub(super) struct Round {
 
 impl Round {
     pub(super) fn new() -> Self {
-        // The random half of it comes first.
-        let place = random::new_id().map_or(0, |id| Id::from_be_bytes(id).rotate_left(64));
+        // Its last 62 bits are random, and come first.
+        let place = random::new_id().map_or(0, |id| Id::from_be_bytes(id) << 66);
         Self { place, looked_up: HashMap::new() }
     }
 
@@ -146,33 +146,35 @@ struct Group {
 
 /// What is due; `None` where a look for segments with deleted entries found none.
 fn due(domain: Id, is_worn: bool) -> Result<Option<Vec<Group>>> {
-    // Before the segments: what is counted here are entries of these.
-    let counts = if is_worn { worker::transaction(|| segment::deletion_counts(domain))? } else { Vec::new() };
-    let found = worker::transaction(|| segment::latest(domain))?;
-    if worker::transaction(|| segment::is_merge_put_off(domain))? {
+    let (counts, found) = worker::transaction(|| {
+        // Before the segments: what is counted here are entries of these.
+        let counts = if is_worn { segment::deletion_counts(domain)? } else { Vec::new() };
+        Ok((counts, segment::latest(domain)?))
+    })?;
+    let max_bytes = config::max_segment_bytes();
+    let outdated: Vec<_> = (0..found.len()).filter(|place| is_outdated(&found[*place])).collect();
+    let full = merging::full_tier(&sizes(&found), max_bytes);
+    // Most times there is nothing to do.
+    if outdated.is_empty() && full.is_empty() && !is_worn
+        || worker::transaction(|| segment::is_merge_put_off(domain))?
+    {
         return Ok(Some(Vec::new()));
     }
-    let max_bytes = config::max_segment_bytes();
+    let bytes: u64 = found.iter().map(|header| header.blob.bytes).sum();
     let mut is_whole = false;
-    let groups = if found.iter().any(is_outdated) {
-        (0..found.len()).filter(|place| is_outdated(&found[*place])).map(|place| vec![place]).collect()
+    let groups = if !outdated.is_empty() {
+        outdated.into_iter().map(|place| vec![place]).collect()
+    } else if !full.is_empty() {
+        vec![full]
+    } else if bytes <= SMALL_BYTES.min(max_bytes) {
+        is_whole = true;
+        vec![(0..found.len()).collect()]
     } else {
-        let full = merging::full_tier(&sizes(&found), max_bytes);
-        let bytes: u64 = found.iter().map(|header| header.blob.bytes).sum();
-        if !full.is_empty() {
-            vec![full]
-        } else if !is_worn {
-            Vec::new()
-        } else if bytes <= SMALL_BYTES.min(max_bytes) {
-            is_whole = true;
-            vec![(0..found.len()).collect()]
-        } else {
-            let worn = worn(domain, &found, &counts)?;
-            if worn.is_empty() {
-                return Ok(None);
-            }
-            worn
+        let worn = worn(domain, &found, &counts)?;
+        if worn.is_empty() {
+            return Ok(None);
         }
+        worn
     };
     let ids = |group: Vec<usize>| group.into_iter().map(|place| found[place].id()).collect();
     Ok(Some(groups.into_iter().map(|group| Group { segments: ids(group), is_whole }).collect()))

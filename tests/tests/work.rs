@@ -8,6 +8,8 @@ mod cancelling;
 mod databases;
 #[path = "work/dropping.rs"]
 mod dropping;
+#[path = "work/growing.rs"]
+mod growing;
 #[path = "work/holding.rs"]
 mod holding;
 #[path = "work/indexing.rs"]

@@ -5,7 +5,7 @@ use rag_tests::{Cluster, Session, Shutdown, Witness, eventually, wait_until};
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Files of the keyword cache, biggest first.
 pub(crate) fn cache_files(cluster: &Cluster) -> Vec<PathBuf> {
@@ -146,4 +146,39 @@ fn one_session_writes_a_file_and_the_others_wait_for_it_but_not_for_ever() {
         });
         assert_eq!(written(), [file.as_path()]);
     }
+}
+
+/// Puts a file beside the cache's, of the server's own user, that was last written so long ago.
+fn put(folder: &Path, name: &str, age: Duration) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, "of no use").unwrap();
+    File::options().write(true).open(&path).unwrap().set_modified(SystemTime::now() - age).unwrap();
+    let server = std::fs::metadata(folder).unwrap();
+    std::os::unix::fs::chown(&path, Some(server.uid()), Some(server.gid())).unwrap();
+    path
+}
+
+#[test]
+fn files_of_segments_that_are_gone_and_bundles_that_nobody_opens_are_taken_away() {
+    let cluster = Cluster::builder("stale_files").start();
+    let database = cluster.database("stale_files");
+    let mut admin = database.admin();
+    fill(&mut admin);
+    let found = admin.rows(&query());
+    let kept = eventually("a file", Duration::from_secs(60), || cache_files(&cluster).pop());
+    let folder = kept.parent().unwrap();
+    let oid = admin.value("SELECT oid FROM pg_database WHERE datname = current_database()");
+    const HOUR: Duration = Duration::from_secs(3600);
+    // Digests begin with any digit.
+    let gone: Vec<PathBuf> = ('0'..='9')
+        .chain('a'..='f')
+        .map(|digit| put(folder, &format!("{oid}_{}", digit.to_string().repeat(64)), Duration::ZERO))
+        .chain([put(folder, &format!("{oid}_bundle_{}", "0".repeat(64)), 2 * HOUR)])
+        .collect();
+    let young = put(folder, &format!("{oid}_bundle_{}", "1".repeat(64)), HOUR / 2);
+    admin.run("INSERT INTO rag.document (content) VALUES ('Has a worker come.')");
+    admin.settle();
+    wait_until("they are taken away", Duration::from_secs(60), || gone.iter().all(|file| !file.exists()));
+    assert!(young.exists() && kept.exists());
+    assert_eq!(admin.rows(&query()).len(), found.len());
 }

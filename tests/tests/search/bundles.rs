@@ -45,7 +45,7 @@ fn bundles(cluster: &Cluster) -> BTreeSet<String> {
     let folder = cluster.data().join("pg_stat_tmp/rag_ext");
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().into_string().unwrap());
-    names.filter(|name| name.contains("_b") && !name.contains('.')).collect()
+    names.filter(|name| name.contains("_bundle_") && !name.contains('.')).collect()
 }
 
 /// Makes the segments as old as those that are bundled.
