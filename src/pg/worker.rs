@@ -308,6 +308,13 @@ pub(crate) fn transaction<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     outcome
 }
 
+/// Adds what this worker has changed to the counters of tables, which is otherwise done from time to time. Outside of
+/// transactions.
+pub(crate) fn report_statistics() {
+    // SAFETY: this worker is connected and in no transaction.
+    unsafe { pg_sys::pgstat_report_stat(true) };
+}
+
 pub(crate) fn caught_error(caught: CaughtError) -> Error {
     let (CaughtError::PostgresError(report)
     | CaughtError::ErrorReport(report)

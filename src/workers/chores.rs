@@ -84,7 +84,7 @@ impl Chores {
         {
             return Ok(true);
         }
-        unless_locked(worker::transaction(growth::analyze_grown))?;
+        analyze_grown()?;
         want_graph()?;
         self.sweep()?;
         unless_locked(worker::transaction(search::remove_stale_files))?;
@@ -192,6 +192,12 @@ fn write_notes_of(log: Log) -> Result<bool> {
         }
         written => Ok(written?.is_some()),
     }
+}
+
+/// Has the planner look at tables that have grown, as far as nobody holds them.
+pub(super) fn analyze_grown() -> Result<()> {
+    worker::report_statistics();
+    unless_locked(worker::transaction(growth::analyze_grown)).map(drop)
 }
 
 /// Has a graph worker come when there are chunks about which the chat model is to be asked.

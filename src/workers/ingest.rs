@@ -4,7 +4,7 @@
 //! Claim (commit) → the engine's work, with no transaction open → write, if the document is still the same.
 //! Leaves when there is nothing to do, so that an idle database has no connection of ours.
 
-use super::chores::Chores;
+use super::chores::{self, Chores};
 use super::turn::{CLAIM, Turn, TurnEnd};
 use super::unwritten::Unwritten;
 use super::{attach, merge};
@@ -12,7 +12,7 @@ use crate::config;
 use crate::error::{Error, Result, unless_locked};
 use crate::pg::{server, shared, spi, worker};
 use crate::storage::installed::{self, Installed};
-use crate::storage::{self, Id, attachment, collection, growth, job, model_change};
+use crate::storage::{self, Id, attachment, collection, job, model_change};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -195,7 +195,7 @@ impl Work {
         }
         self.turns += 1;
         if self.turns.is_power_of_two() {
-            unless_locked(worker::transaction(growth::analyze_grown))?;
+            chores::analyze_grown()?;
             worker::transaction(spi::plan_anew)?;
         }
         merge::merge_domain_if_due(domain)?;
