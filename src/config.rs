@@ -49,8 +49,8 @@ settings! {
         "Most visible chunks that vector search compares one by one."
         "Above it one-bit codes of the vectors tell which are compared.";
     FILTER_LIST_LIMIT "filter_list_limit" integer(5_000, 0..=i32::MAX, Unit::Count) User Everyone
-        "Most documents and chunks that a filter lists, and most candidates that it looks up instead."
-        "All that it lets through is listed where the scope is not larger, or few candidates are let through.";
+        "Most chunks of a scope of which all that a filter lets through is listed before a search."
+        "In a larger one it is listed where that is likely to be quicker than asking about what is found; with 0 never.";
     CANDIDATES "candidates" integer(100, 1..=1000, Unit::Count) User Everyone
         "Chunks that a search takes from each retriever by default."
         "The option \"candidates\" of a call overrides it.";
@@ -233,7 +233,7 @@ pub(crate) fn exact_search_limit() -> i64 {
     i64::from(EXACT_SEARCH_LIMIT.get())
 }
 
-/// Most documents and chunks that a filter lists beforehand, and most candidates that it looks up instead.
+/// Most chunks of a scope of which a filter lists all beforehand.
 pub(crate) fn filter_list_limit() -> usize {
     count(&FILTER_LIST_LIMIT) as usize
 }

@@ -5,11 +5,17 @@ use crate::config;
 use crate::error::Result;
 use crate::storage::{Id, chunk, document, metadata};
 use rag_core::filter::Filter;
+use rag_core::selectivity::{self, Asked};
 use std::cell::{Cell, OnceCell};
 use std::collections::{HashMap, HashSet};
 
-/// Of so many candidates that were looked up one must have been let through, or all that is let through is listed.
-const ONE_OF: usize = 10;
+/// Places among the chunks of a scope where samples are taken.
+const SAMPLED_PLACES: usize = 8;
+
+/// Chunks of each place, and those of a second sample where fewer than one of [`SELDOM`] of the first are let through.
+const FIRST_SAMPLE: usize = 8;
+const SECOND_SAMPLE: usize = 24;
+const SELDOM: usize = 10;
 
 /// Documents that a filter lets through, with their chunks, so that it takes nothing from the best hits.
 #[derive(Default)]
@@ -20,12 +26,13 @@ pub(crate) struct Allowed<'a> {
     may_hide_rows: bool,
     /// Chunks of the domains, about.
     size: usize,
+    /// Hits that are wanted, about.
+    wanted: usize,
     listed: OnceCell<Listed>,
-    /// Whether the list is known to be longer than `rag_ext.filter_list_limit`.
-    is_long: Cell<bool>,
-    /// Chunks and documents that were looked up, and those of them that were let through.
-    tested: Cell<usize>,
-    passed: Cell<usize>,
+    /// Chunks of the domains that were asked about to know how many are let through.
+    sample: Asked,
+    /// Chunks and documents that were found and asked about.
+    hits: Cell<Asked>,
 }
 
 /// All of them.
@@ -36,19 +43,47 @@ pub(crate) struct Listed {
 }
 
 impl<'a> Allowed<'a> {
-    /// Lists what the filter lets through of a scope of so many chunks, if these are few.
-    pub(super) fn open(scope: &Scope, filter: &'a Filter, size: usize) -> Result<Self> {
-        let allowed = Self {
+    /// Lists what the filter lets through of domains with so many chunks, if these are few, or if it is likely to be quicker
+    /// than asking about what is found until so many hits have been let through.
+    pub(super) fn open(
+        scope: &Scope,
+        filter: &'a Filter,
+        sizes: &[(Id, usize)],
+        wanted: usize,
+    ) -> Result<Self> {
+        let mut allowed = Self {
             filter: Some(filter),
             domains: scope.ids(),
             may_hide_rows: scope.may_hide_rows(),
-            size,
+            size: sizes.iter().map(|(_, size)| size).sum(),
+            wanted,
             ..Self::default()
         };
-        if size <= config::filter_list_limit() {
+        if allowed.size <= config::filter_list_limit() {
             allowed.list()?;
+        } else if may_list() {
+            let first = allowed.ask_some(filter, sizes, 0, FIRST_SAMPLE)?;
+            let second = match first.passed * SELDOM < first.of {
+                true => allowed.ask_some(filter, sizes, 1, SECOND_SAMPLE)?,
+                false => Asked::default(),
+            };
+            allowed.sample = first.and(second);
+            allowed.list_if_quicker()?;
         }
         Ok(allowed)
+    }
+
+    /// Asks about some chunks, whatever is looked for: see [`sample`].
+    fn ask_some(
+        &self,
+        filter: &Filter,
+        sizes: &[(Id, usize)],
+        number: usize,
+        of_place: usize,
+    ) -> Result<Asked> {
+        let chunks = sample(sizes, number, of_place)?;
+        let passed = metadata::matching_of_chunks(&self.domains, filter, &chunks)?.len();
+        Ok(Asked { of: chunks.len(), passed })
     }
 
     /// Just these.
@@ -79,13 +114,25 @@ impl<'a> Allowed<'a> {
         if let Some(listed) = self.listed.get() {
             return Ok(listed);
         }
-        let listed = self.with_chunks(self.matching(None)?, None)?;
-        Ok(self.listed.get_or_init(|| listed))
+        let mut documents = self.matching(None)?;
+        if self.may_hide_rows {
+            documents = document::visible(&self.domains, &documents)?;
+        }
+        let chunks = chunk::ids_of_documents(&self.domains, &documents)?.into_iter().collect();
+        Ok(self.listed.get_or_init(|| Listed { documents, chunks }))
     }
 
-    /// Those of the chunks that it lets through.
+    /// About how many hits must be ranked for so many of them to be let through.
+    pub(super) fn at_first(&self, wanted: usize) -> usize {
+        match self.filter_to_ask() {
+            Some(_) => selectivity::at_first(wanted, self.sample.and(self.hits.get())),
+            None => wanted,
+        }
+    }
+
+    /// Those of the chunks that are there and that it lets through.
     pub(super) fn chunks(&self, chunks: &[Id]) -> Result<HashSet<Id>> {
-        if let Some(filter) = self.filter_to_test() {
+        if let Some(filter) = self.filter_to_ask() {
             let found = metadata::matching_of_chunks(&self.domains, filter, chunks)?;
             self.note(chunks.len(), found.len())?;
             return Ok(found.into_iter().collect());
@@ -96,7 +143,7 @@ impl<'a> Allowed<'a> {
 
     /// Those of the documents that it lets through.
     pub(super) fn documents(&self, documents: &[Id]) -> Result<HashSet<Id>> {
-        if let Some(filter) = self.filter_to_test() {
+        if let Some(filter) = self.filter_to_ask() {
             let found = metadata::matching_of_documents(&self.domains, filter, documents)?;
             self.note(documents.len(), found.len())?;
             return Ok(found.into_iter().collect());
@@ -105,30 +152,21 @@ impl<'a> Allowed<'a> {
         Ok(documents.iter().copied().filter(|id| listed.contains(id)).collect())
     }
 
-    /// The filter, where nothing is listed and more may be looked up.
-    fn filter_to_test(&self) -> Option<&'a Filter> {
-        let may_test = self.tested.get() < config::filter_list_limit();
-        self.filter.filter(|_| self.listed.get().is_none() && may_test)
+    /// The filter, where nothing is listed.
+    fn filter_to_ask(&self) -> Option<&'a Filter> {
+        self.filter.filter(|_| self.listed.get().is_none())
     }
 
-    /// Notes how many were looked up and let through; where those are few, lists all, as far as that is not much.
-    fn note(&self, tested: usize, passed: usize) -> Result<()> {
-        let (tested, passed) = (self.tested.get() + tested, self.passed.get() + passed);
-        self.tested.set(tested);
-        self.passed.set(passed);
-        let limit = config::filter_list_limit();
-        // As large a part of all as of these; one more, for none of some is not none of all.
-        let about = self.size.saturating_mul(passed + 1) / (tested + 1);
-        if self.is_long.get() || passed * ONE_OF >= tested || about > 2 * limit {
-            return Ok(());
-        }
-        let beyond = limit.saturating_add(1);
-        let documents = self.matching(Some(beyond))?;
-        let listed = self.with_chunks(documents, Some(beyond))?;
-        if listed.documents.len() <= limit && listed.chunks.len() <= limit {
-            let _ = self.listed.set(listed);
-        } else {
-            self.is_long.set(true);
+    /// Notes how many were asked about and let through.
+    fn note(&self, of: usize, passed: usize) -> Result<()> {
+        self.hits.set(self.hits.get().and(Asked { of, passed }));
+        self.list_if_quicker()
+    }
+
+    fn list_if_quicker(&self) -> Result<()> {
+        if may_list() && selectivity::is_listing_quicker(self.size, self.wanted, self.sample, self.hits.get())
+        {
+            self.list()?;
         }
         Ok(())
     }
@@ -137,20 +175,36 @@ impl<'a> Allowed<'a> {
         self.filter
             .map_or(Ok(Vec::new()), |filter| metadata::matching_documents(&self.domains, filter, at_most))
     }
+}
 
-    fn with_chunks(&self, mut documents: Vec<Id>, at_most: Option<usize>) -> Result<Listed> {
-        if self.may_hide_rows {
-            documents = document::visible(&self.domains, &documents)?;
+/// Whether more than the smallest scopes may be listed.
+fn may_list() -> bool {
+    config::filter_list_limit() > 0
+}
+
+/// Some chunks of domains with so many each: so many at each place, and others for another number of the sample. Ids are
+/// digests, so chunks next to each other have nothing in common.
+fn sample(sizes: &[(Id, usize)], number: usize, of_place: usize) -> Result<Vec<Id>> {
+    let total: usize = sizes.iter().map(|(_, size)| size).sum();
+    let mut places = Vec::with_capacity(SAMPLED_PLACES);
+    let (mut domains, mut end) = (sizes.iter(), 0);
+    let mut domain = None;
+    for place in 0..SAMPLED_PLACES {
+        while end <= total / SAMPLED_PLACES * place {
+            let Some((id, size)) = domains.next() else { break };
+            (domain, end) = (Some(*id), end + size);
         }
-        let chunks = chunk::ids_of_documents(&self.domains, &documents, at_most)?.into_iter().collect();
-        Ok(Listed { documents, chunks })
+        let first = Id::MAX / (2 * SAMPLED_PLACES) as Id * (2 * place + number) as Id;
+        places.extend(domain.map(|domain| (domain, first)));
     }
+    chunk::some_of_domains(&places, of_place)
 }
 
 /// Those of the chunks that the caller sees, and a filter lets through.
 pub(super) fn visible(scope: &Scope, allowed: Option<&Allowed<'_>>, chunks: &[Id]) -> Result<HashSet<Id>> {
     match allowed {
         None => scope.visible(chunks),
+        Some(allowed) if !scope.may_hide_rows() => allowed.chunks(chunks),
         Some(allowed) => {
             let visible: Vec<Id> = scope.visible(chunks)?.into_iter().collect();
             allowed.chunks(&visible)

@@ -12,17 +12,21 @@ use crate::storage::embedding::{self, VectorHit, VectorSpace};
 use crate::storage::segment::{self, SegmentHeader};
 use crate::storage::vector_codes::{self, FEWEST_ENTRIES};
 use rag_bm25::Segment;
-use rag_vector::Codes;
+use rag_vector::{Candidate, Codes};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// Fewest candidates that are compared exactly: with them 99.7 % of the nearest ten of 600,000 were among them.
-const FEWEST_CANDIDATES: usize = 400;
+/// Fewest candidates that are compared exactly. What their estimates were wrong by tells how many more are worth it.
+const FEWEST_COMPARED: usize = 400;
 
-/// Candidates per hit that is wanted, as far as these are not more than [`MOST_SPARE`] beyond them.
-const CANDIDATES_PER_HIT: usize = 4;
+/// Candidates per wanted hit that are compared at first.
+const COMPARED_PER_HIT: usize = 2;
 
+/// Hits that are looked for at least: the first few say too little of how far off the estimates are.
+const FEWEST_HITS: usize = 50;
+
+/// Most candidates beyond the hits that are wanted.
 const MOST_SPARE: usize = 4000;
 
 /// How many times as many candidates are taken where too few of them are still there.
@@ -107,7 +111,8 @@ impl CodedEntries {
         }))
     }
 
-    /// The nearest `limit` chunks, as [`embedding::nearest_exact`] with what the codes cannot tell apart left out. Elevated.
+    /// At least the nearest `limit` chunks, in no order, as [`embedding::nearest_exact`] with what the codes cannot tell
+    /// apart left out. Elevated.
     pub(super) fn nearest(
         &self,
         (query, query_text): (&[f32], &str),
@@ -117,21 +122,41 @@ impl CodedEntries {
         let is_allowed = |id: Id| allowed.is_none_or(|allowed| allowed.chunks.contains_key(&id));
         let accept = |source: usize, entry: usize| is_allowed(self.segments[source].1.id(entry as u32));
         let accept: Option<&dyn Fn(usize, usize) -> bool> = allowed.is_some().then_some(&accept);
-        let mut wanted = (limit * CANDIDATES_PER_HIT).min(limit + MOST_SPARE).max(FEWEST_CANDIDATES);
+        let compare = |chunks: HashSet<(Id, Id)>| {
+            let count = chunks.len();
+            embedding::nearest_among(self.space, chunks.into_iter(), query_text, count)
+        };
+        let mut wanted = limit + MOST_SPARE;
         loop {
             let found = rag_vector::nearest(&self.codes, query, wanted, accept, interrupts::goes_on)?;
-            let coded = found.iter().map(|candidate| {
-                let (domain, segment) = &self.segments[candidate.source];
-                (*domain, segment.id(candidate.entry as u32))
-            });
+            let (first, others) =
+                found.split_at(found.len().min(FEWEST_COMPARED.max(limit * COMPARED_PER_HIT)));
             let loose = self.loose.iter().copied().filter(|(_, id)| is_allowed(*id));
             // What was taken away and came back may be in two segments.
-            let among: HashSet<(Id, Id)> = coded.chain(loose).collect();
-            let hits = embedding::nearest_among(self.space, among.into_iter(), query_text, limit)?;
+            let mut compared: HashSet<(Id, Id)> = first.iter().map(|c| self.chunk(c)).chain(loose).collect();
+            let mut hits = compare(compared.clone())?;
+            let cosines: HashMap<Id, f32> = hits.iter().map(|hit| (hit.chunk, hit.score as f32)).collect();
+            let cosines: Vec<Option<f32>> =
+                first.iter().map(|candidate| cosines.get(&self.chunk(candidate).1).copied()).collect();
+            let reach = rag_vector::reach(&found, &cosines, limit.max(FEWEST_HITS));
+            let more: HashSet<(Id, Id)> = others[..reach - first.len()]
+                .iter()
+                .map(|candidate| self.chunk(candidate))
+                .filter(|chunk| compared.insert(*chunk))
+                .collect();
+            if !more.is_empty() {
+                hits.extend(compare(more)?);
+            }
             if hits.len() >= limit || found.len() < wanted {
                 return Ok(hits);
             }
             wanted *= REFILL;
         }
+    }
+
+    /// Domain and id of a candidate's chunk.
+    fn chunk(&self, candidate: &Candidate) -> (Id, Id) {
+        let (domain, segment) = &self.segments[candidate.source];
+        (*domain, segment.id(candidate.entry as u32))
     }
 }

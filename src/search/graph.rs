@@ -343,7 +343,7 @@ fn lent_chunks(
     let chunks = graph::chunks_of(domains, &documents, MOST_CHUNKS_OF_DOCUMENT)?;
     let within = Allowed::of(documents, chunks.into_iter().collect());
     let mut retriever = KeywordRetriever::open(scope, query, Some(&within))?;
-    let matching = retrieve(&mut retriever, MOST_CHUNKS, |unknown| scope.visible(unknown))?;
+    let matching = retrieve(&mut retriever, MOST_CHUNKS, None, |unknown| scope.visible(unknown))?;
     let naming = best_visible(scope, Some(&within), scores)?;
     let found = rrf(&[(&matching, 1.0), (&naming, 1.0)], RRF_K);
     let ids: Vec<Id> = found.iter().map(|hit| hit.id).collect();

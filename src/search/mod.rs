@@ -105,8 +105,8 @@ fn search_noting(scope: &Scope, request: &SearchRequest<'_>, mut stages: Stages)
         None => None,
         Some(filter) => {
             let watch = stages.start("filter");
-            let size = visible_segments::count_chunks(scope)?;
-            let allowed = Allowed::open(scope, filter, size)?;
+            let sizes = visible_segments::count_by_domain(scope)?;
+            let allowed = Allowed::open(scope, filter, &sizes, wanted_at_first(request))?;
             match allowed.listed() {
                 Some(listed) if listed.documents.is_empty() => {
                     advice::filter_found_nothing(scope, filter, &mut stages, watch)?;
@@ -150,6 +150,14 @@ fn search_noting(scope: &Scope, request: &SearchRequest<'_>, mut stages: Stages)
         advice::nothing_to_search(scope, &mut outcome.stages)?;
     }
     Ok(outcome)
+}
+
+/// Hits that each retriever is asked for at first.
+fn wanted_at_first(request: &SearchRequest<'_>) -> usize {
+    match request.mode {
+        Mode::Keyword if !request.options.rerank => request.k,
+        _ => request.options.candidates.max(request.k),
+    }
 }
 
 /// What may become one of the `k`, best first: more is taken from the retrievers where near-duplicates leave too few.
@@ -243,7 +251,7 @@ fn first_keyword_hits(
     wanted: usize,
 ) -> Result<(Sieve, usize)> {
     let mut shown = HashMap::new();
-    let hits = retrieve(retriever, wanted, |unknown| {
+    let hits = retrieve(retriever, wanted, allowed, |unknown| {
         let passing = allowed.map(|allowed| allowed.chunks(unknown)).transpose()?;
         let passing = passing.map(|passing| passing.into_iter().collect::<Vec<Id>>());
         let found = chunk::show(&scope.ids(), passing.as_deref().unwrap_or(unknown))?;
@@ -279,14 +287,14 @@ struct Substitute {
 /// Has a retriever find the best `wanted`, as a stage. None where it failed in a way that another one makes up for.
 fn ask<R: Retriever>(
     open: impl FnOnce() -> Result<R>,
-    wanted: usize,
+    (wanted, allowed): (usize, Option<&Allowed<'_>>),
     visible: impl FnMut(&[Id]) -> Result<HashSet<Id>>,
     substitute: Option<Substitute>,
     stages: &mut Stages,
 ) -> Result<Option<(R, Vec<Ranked>)>> {
     let watch = stages.start(R::NAME);
     let found = open().and_then(|mut retriever| {
-        let hits = retrieve(&mut retriever, wanted, visible)?;
+        let hits = retrieve(&mut retriever, wanted, allowed, visible)?;
         Ok((retriever, hits))
     });
     match (found, substitute) {
@@ -334,7 +342,7 @@ fn rank(
         let substitute =
             is_hybrid.then_some(Substitute { makes_up_for: Error::is_damage, name: VectorRetriever::NAME });
         let look = |unknown: &[Id]| allowed::visible(scope, allowed, unknown);
-        let found = ask(open, wanted, look, substitute, stages)?;
+        let found = ask(open, (wanted, allowed), look, substitute, stages)?;
         visible = Some(found.as_ref().map_or(0, |(retriever, _)| retriever.ranked()));
         keyword = found.map(|(_, hits)| hits);
     }
@@ -353,7 +361,7 @@ fn rank(
             makes_up_for: diagnostics::is_engine_trouble,
             name: KeywordRetriever::NAME,
         });
-        vector = ask(open, wanted, look, substitute, stages)?.map(|(_, hits)| hits);
+        vector = ask(open, (wanted, allowed), look, substitute, stages)?.map(|(_, hits)| hits);
         if let (Some(hits), Some(least)) = (&mut vector, request.options.min_similarity) {
             let is_below = |hit: &mut Ranked| f64::from(hit.score) < least;
             let below: Vec<Id> = hits.extract_if(.., is_below).map(|hit| hit.id).collect();

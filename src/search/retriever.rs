@@ -1,5 +1,6 @@
 //! What all ways of finding chunks have in common, and the one loop that makes up for what is gone or hidden.
 
+use super::allowed::Allowed;
 use crate::error::{Error, Result};
 use crate::storage::Id;
 use rag_core::fuse::Ranked;
@@ -31,11 +32,13 @@ pub(crate) trait Retriever {
 }
 
 /// The best `limit` chunks that are there and the caller's to see: as many as there are. `visible` tells which of some
-/// are; it is asked once for each.
+/// are; it is asked once for each. `allowed` knows about how many must be ranked for that.
 pub(crate) fn retrieve(
     retriever: &mut impl Retriever,
     limit: usize,
+    allowed: Option<&Allowed<'_>>,
     visible: impl FnMut(&[Id]) -> Result<HashSet<Id>>,
 ) -> Result<Vec<Ranked>> {
-    top_up(limit, |limit| retriever.rank(limit), visible)
+    let first = allowed.map_or(limit, |allowed| allowed.at_first(limit));
+    top_up(limit, first, |limit| retriever.rank(limit), visible)
 }

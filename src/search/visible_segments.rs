@@ -16,35 +16,39 @@ use crate::storage::{Id, chunk, is_attached, segment};
 use rag_bm25::Segment;
 use std::collections::HashSet;
 
-/// Chunks of a scope that the caller sees, with those deleted since the last merges where they see all of a domain; none
-/// where damage keeps them from being counted. Opens no segment.
+/// Chunks of a scope that the caller sees, as [`count_by_domain`].
 pub(super) fn count_chunks(scope: &Scope) -> Result<usize> {
-    match counted_chunks(scope) {
-        Err(error) if error.is_damage() => Ok(0),
+    Ok(count_by_domain(scope)?.into_iter().map(|(_, count)| count).sum())
+}
+
+/// How many chunks the caller sees of domains of a scope, with those deleted since the last merges where they see all of a
+/// domain; a domain may come several times. None where damage keeps them from being counted. Opens no segment.
+pub(super) fn count_by_domain(scope: &Scope) -> Result<Vec<(Id, usize)>> {
+    match counted_by_domain(scope) {
+        Err(error) if error.is_damage() => Ok(Vec::new()),
         counted => counted,
     }
 }
 
-fn counted_chunks(scope: &Scope) -> Result<usize> {
+fn counted_by_domain(scope: &Scope) -> Result<Vec<(Id, usize)>> {
     let (attached, ordinary): (Vec<Id>, Vec<Id>) = scope.ids().into_iter().partition(|id| is_attached(*id));
-    let in_part = |domains: &[Id]| chunk::showable_of_domains(domains).map(|ids| ids.len());
-    let mut count = match scope.may_hide_rows() {
-        true => in_part(&ordinary)?,
+    let mut counts = match scope.may_hide_rows() {
+        true => chunk::count_showable(&ordinary)?,
         false => entries(&transaction::attempt(|| segment::list(&ordinary))?),
     };
     for (domain, access) in attach::access(&attached)? {
-        count += match access {
-            Access::Closed => 0,
-            Access::Open | Access::ByRow if scope.may_hide_rows() => in_part(&[domain])?,
+        counts.extend(match access {
+            Access::Closed => Vec::new(),
+            Access::Open | Access::ByRow if scope.may_hide_rows() => chunk::count_showable(&[domain])?,
             Access::Open => entries(&elevated(|| transaction::attempt(|| segment::list(&[domain])))?),
-            Access::ByRow => chunk::ids_of_domains(&[domain])?.len(),
-        };
+            Access::ByRow => vec![(domain, chunk::ids_of_domains(&[domain])?.len())],
+        });
     }
-    Ok(count)
+    Ok(counts)
 }
 
-fn entries(headers: &[SegmentHeader]) -> usize {
-    headers.iter().map(|header| header.entries as usize).sum()
+fn entries(headers: &[SegmentHeader]) -> Vec<(Id, usize)> {
+    headers.iter().map(|header| (header.blob.domain, header.entries as usize)).collect()
 }
 
 /// Segments of attached domains, as far as the caller sees them. They must have been found to see the domains.

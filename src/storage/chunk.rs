@@ -209,20 +209,27 @@ pub(crate) fn ids_of_domains(domains: &[Id]) -> Result<Vec<Id>> {
     )
 }
 
-/// Chunks of documents, within domains, each with its domain; some of them where they are more than `at_most`.
-pub(crate) fn ids_of_documents(
-    domains: &[Id],
-    documents: &[Id],
-    at_most: Option<usize>,
-) -> Result<Vec<(Id, Id)>> {
+/// Chunks of documents, within domains, each with its domain.
+pub(crate) fn ids_of_documents(domains: &[Id], documents: &[Id]) -> Result<Vec<(Id, Id)>> {
     spi::read_snapshot(
-        "SELECT id, domain_id FROM rag.chunk WHERE domain_id = ANY ($1) AND document_id = ANY ($2) LIMIT $3",
-        vec![
-            uuids(domains.iter().copied()).into(),
-            uuids(documents.iter().copied()).into(),
-            at_most.map(|most| most as i64).into(),
-        ],
+        "SELECT id, domain_id FROM rag.chunk WHERE domain_id = ANY ($1) AND document_id = ANY ($2)",
+        vec![uuids(domains.iter().copied()).into(), uuids(documents.iter().copied()).into()],
         |row| Ok((id(row.require(1)?), id(row.require(2)?))),
+    )
+}
+
+/// Of each of some domains the first chunks, by id, from a place on; not more than so many.
+pub(crate) fn some_of_domains(places: &[(Id, Id)], at_most: usize) -> Result<Vec<Id>> {
+    spi::look_up(
+        "SELECT c.id FROM unnest($1::uuid[], $2::uuid[]) p (domain_id, place)
+         CROSS JOIN LATERAL (SELECT c.id FROM rag.chunk c WHERE c.domain_id = p.domain_id AND c.id >= p.place
+                             ORDER BY c.id LIMIT $3) c",
+        vec![
+            uuids(places.iter().map(|(domain, _)| *domain)).into(),
+            uuids(places.iter().map(|(_, place)| *place)).into(),
+            (at_most as i64).into(),
+        ],
+        |row| row.require::<Uuid>(1).map(id),
     )
 }
 
@@ -289,6 +296,18 @@ pub(crate) fn showable_of_domains(domains: &[Id]) -> Result<Vec<Id>> {
          WHERE c.domain_id = ANY ($1)",
         vec![uuids(domains.iter().copied()).into()],
         |row| row.require::<Uuid>(1).map(id),
+    )
+}
+
+/// How many [`showable_of_domains`] has of each domain; none of those that have none.
+pub(crate) fn count_showable(domains: &[Id]) -> Result<Vec<(Id, usize)>> {
+    spi::read_snapshot(
+        "SELECT c.domain_id, count(*) FROM rag.chunk c
+         JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
+         JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
+         WHERE c.domain_id = ANY ($1) GROUP BY c.domain_id",
+        vec![uuids(domains.iter().copied()).into()],
+        |row| Ok((id(row.require(1)?), row.require::<i64>(2)? as usize)),
     )
 }
 

@@ -262,12 +262,17 @@ pub(crate) fn nearest_exact(
         query_vector(&schema, query)?,
         (limit as i64).into(),
     ];
-    // In the order of the table: by a bitmap, in two thirds of the time of an index scan.
-    let settings: &[(&CStr, &CStr)] = &[(c"enable_seqscan", c"off"), (c"enable_indexscan", c"off")];
-    elevation::with_settings(settings, || spi::read_snapshot(&sql, args, hit_of_row))
+    elevation::with_settings(BY_BITMAP, || spi::read_snapshot(&sql, args, hit_of_row))
 }
 
-/// The nearest of some chunks, each with its domain, by comparing them. Elevated, as [`nearest_exact`].
+/// Planner settings for vectors that are read in the order of the table, in two thirds to half of the time of an index scan.
+const BY_BITMAP: &[(&CStr, &CStr)] = &[(c"enable_seqscan", c"off"), (c"enable_indexscan", c"off")];
+
+/// Most domains whose chunks are compared by a statement each.
+const MOST_BY_ITSELF: usize = 8;
+
+/// At least the nearest `limit` of some chunks, each with its domain, by comparing them; in no order. Elevated, as
+/// [`nearest_exact`].
 pub(crate) fn nearest_among(
     space: VectorSpace,
     chunks: impl Iterator<Item = (Id, Id)>,
@@ -275,7 +280,46 @@ pub(crate) fn nearest_among(
     limit: usize,
 ) -> Result<Vec<VectorHit>> {
     let schema = vector_schema()?;
-    let (domains, chunks): (Vec<Id>, Vec<Id>) = chunks.unzip();
+    let query = || query_vector(&schema, query);
+    let mut by_domain: HashMap<Id, Vec<Id>> = HashMap::new();
+    for (domain, chunk) in chunks {
+        by_domain.entry(domain).or_default().push(chunk);
+    }
+    if by_domain.len() > MOST_BY_ITSELF {
+        return nearest_of_many(space, &by_domain, (&schema, query()?), limit);
+    }
+    let sql = format!(
+        "SELECT n.chunk_id, 1 - n.distance
+         FROM (SELECT e.chunk_id, e.vector OPERATOR({schema}.<=>) $4 AS distance
+               FROM rag.embedding e
+               WHERE e.vector_space_id = $1 AND e.domain_id = $2 AND e.chunk_id = ANY ($3)
+               ORDER BY distance, e.chunk_id LIMIT $5) n"
+    );
+    let mut hits = Vec::new();
+    for (domain, chunks) in by_domain {
+        let args = vec![
+            uuid(space.id).into(),
+            uuid(domain).into(),
+            uuids(chunks).into(),
+            query()?,
+            (limit as i64).into(),
+        ];
+        let read = || spi::read_snapshot(&sql, args, hit_of_row);
+        hits.extend(elevation::with_settings(BY_BITMAP, read)?);
+    }
+    Ok(hits)
+}
+
+/// [`nearest_among`] of any number of domains: pairs are looked up one by one, for a bitmap would be of all chunks for each
+/// domain.
+fn nearest_of_many(
+    space: VectorSpace,
+    chunks: &HashMap<Id, Vec<Id>>,
+    (schema, query): (&str, spi::Arg),
+    limit: usize,
+) -> Result<Vec<VectorHit>> {
+    let pairs = chunks.iter().flat_map(|(domain, chunks)| chunks.iter().map(|chunk| (*domain, *chunk)));
+    let (domains, chunks): (Vec<Id>, Vec<Id>) = pairs.unzip();
     let sql = format!(
         "SELECT n.chunk_id, 1 - n.distance
          FROM (SELECT e.chunk_id, e.vector OPERATOR({schema}.<=>) $4 AS distance
@@ -287,7 +331,7 @@ pub(crate) fn nearest_among(
         uuid(space.id).into(),
         uuids(domains).into(),
         uuids(chunks).into(),
-        query_vector(&schema, query)?,
+        query,
         (limit as i64).into(),
     ];
     spi::look_up(&sql, args, hit_of_row)

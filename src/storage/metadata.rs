@@ -151,7 +151,7 @@ pub(crate) fn missing_keys(domains: &[Id], keys: Vec<String>) -> Result<Vec<Stri
     )
 }
 
-/// Documents of the domains whose metadata passes the filter; some of them where they are more than `at_most`.
+/// Documents of the domains whose metadata passes the filter; not more than `at_most`.
 pub(crate) fn matching_documents(domains: &[Id], filter: &Filter, at_most: Option<usize>) -> Result<Vec<Id>> {
     let mut statement = Statement::new(domains, Way::Listing);
     let condition = statement.condition(filter);
@@ -163,7 +163,7 @@ pub(crate) fn matching_documents(domains: &[Id], filter: &Filter, at_most: Optio
 
 /// Those of the documents, of these domains, whose metadata passes the filter.
 pub(crate) fn matching_of_documents(domains: &[Id], filter: &Filter, documents: &[Id]) -> Result<Vec<Id>> {
-    let mut statement = Statement::new(domains, Way::Testing);
+    let mut statement = Statement::new(domains, Way::Asking { domain: "d.domain_id", document: "d.id" });
     let documents = statement.bind(uuids(documents.iter().copied()));
     let condition = statement.condition(filter);
     statement.read(&format!(
@@ -172,14 +172,14 @@ pub(crate) fn matching_of_documents(domains: &[Id], filter: &Filter, documents: 
     ))
 }
 
-/// Those of the chunks, of these domains, whose documents' metadata passes the filter.
+/// Those of the chunks, of these domains, that are there and whose documents' metadata passes the filter.
 pub(crate) fn matching_of_chunks(domains: &[Id], filter: &Filter, chunks: &[Id]) -> Result<Vec<Id>> {
-    let mut statement = Statement::new(domains, Way::Testing);
+    let columns = Way::Asking { domain: "c.domain_id", document: "c.document_id" };
+    let mut statement = Statement::new(domains, columns);
     let chunks = statement.bind(uuids(chunks.iter().copied()));
     let condition = statement.condition(filter);
     statement.read(&format!(
         "SELECT c.id FROM unnest({chunks}::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
-         JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
          WHERE c.domain_id = ANY ($1) AND ({condition})"
     ))
 }
@@ -189,9 +189,12 @@ pub(crate) fn matching_of_chunks(domains: &[Id], filter: &Filter, chunks: &[Id])
 enum Way {
     /// All rows of a condition are looked up at once.
     Listing,
-    /// Those of one document after the other.
-    Testing,
+    /// Those of one document after the other; columns that tell which.
+    Asking { domain: &'static str, document: &'static str },
 }
+
+/// Longest statement, in bytes, whose plan is kept: applications have a few short filters, whatever their values are.
+const KEPT_LENGTH: usize = 1500;
 
 struct Statement {
     args: Vec<spi::Arg>,
@@ -205,11 +208,14 @@ impl Statement {
 
     fn read(self, sql: &str) -> Result<Vec<Id>> {
         let Self { args, way } = self;
-        let read = || spi::read_snapshot_once(sql, args, |row| row.require::<Uuid>(1).map(id));
+        let id_of_row = |row: &spi::Row| row.require::<Uuid>(1).map(id);
         match way {
-            Way::Listing => read(),
+            Way::Listing => spi::read_snapshot_once(sql, args, id_of_row),
             // One after the other by the index: those that are asked about are few beside all.
-            Way::Testing => elevation::with_settings(elevation::BY_INDEX, read),
+            Way::Asking { .. } if sql.len() <= KEPT_LENGTH => spi::look_up(sql, args, id_of_row),
+            Way::Asking { .. } => elevation::with_settings(elevation::BY_INDEX, || {
+                spi::read_snapshot_once(sql, args, id_of_row)
+            }),
         }
     }
 
@@ -267,9 +273,9 @@ impl Statement {
                            WHERE m.domain_id = ANY ($1) AND m.key = {key} AND ({test})))"
             ),
             // Neither a join nor a hashed subplan may come of it, which would read the rows of all documents.
-            Way::Testing => format!(
-                "coalesce((SELECT true FROM rag.metadata_value m WHERE m.domain_id = d.domain_id
-                           AND m.document_id = d.id AND m.key = {key} AND ({test}) LIMIT 1), false)"
+            Way::Asking { domain, document } => format!(
+                "coalesce((SELECT true FROM rag.metadata_value m WHERE m.domain_id = {domain}
+                           AND m.document_id = {document} AND m.key = {key} AND ({test}) LIMIT 1), false)"
             ),
         }
     }

@@ -31,6 +31,7 @@ pub mod near_duplicate;
 pub mod query;
 pub mod rerank;
 pub mod rewrite;
+pub mod selectivity;
 pub mod top_up;
 
 pub mod merging;

@@ -5,16 +5,17 @@ use std::collections::{HashMap, HashSet};
 
 /// The best `limit` of the hits that are visible: as many as there are.
 ///
-/// `rank` gives the best so many hits, best first, and fewer only where there are no more. Where too few of them are
-/// visible, it is asked for as many as it takes if as large a part of the others is. `visible` tells which of some are; it
-/// is asked once for each.
+/// `rank` gives the best so many hits, best first, and fewer only where there are no more; at `first` it is asked for so
+/// many, or `limit` if that is more. Where too few of them are visible, it is asked for as many as it takes if as large a
+/// part of the others is. `visible` tells which of some are; it is asked once for each.
 pub fn top_up<E>(
     limit: usize,
+    first: usize,
     mut rank: impl FnMut(usize) -> Result<Vec<Ranked>, E>,
     mut visible: impl FnMut(&[u128]) -> Result<HashSet<u128>, E>,
 ) -> Result<Vec<Ranked>, E> {
     let mut known: HashMap<u128, bool> = HashMap::new();
-    let mut asked = limit;
+    let mut asked = first.max(limit);
     loop {
         let mut hits = rank(asked)?;
         let is_all = hits.len() < asked;
@@ -56,7 +57,7 @@ mod tests {
                 (0..all).take(limit).map(|id| Ranked { id, score: 1.0 / (id + 1) as f32 }).collect(),
             )
         };
-        let hits = top_up(limit, rank, |ids| {
+        let hits = top_up(limit, asked[0], rank, |ids| {
             looked_at.extend_from_slice(ids);
             Ok(ids.iter().copied().filter(|id| !is_hidden(*id)).collect())
         });
@@ -76,5 +77,7 @@ mod tests {
         // One of ten; of the next ones fewer.
         check(1000, 10, |id| id % 10 != 0, &[0, 10, 20, 30, 40, 50, 60, 70, 80, 90], &[10, 80, 160]);
         check(1000, 4, |id| id < 200 || id % 2 == 1, &[200, 202, 204, 206], &[4, 20, 100, 500]);
+        // As many at first as it is known to take.
+        check(1000, 3, |id| id % 10 != 0, &[0, 10, 20], &[40]);
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! [`Encoder`] turns the vectors of a set into one blob with a bit per dimension, [`Codes::open`] reads it, and
 //! [`nearest`] estimates the cosine of a query with every vector of any number of blobs and gives the best. The caller
-//! compares these exactly. A code has 8 + dimension / 8 bytes, for 384 dimensions 56 where a vector of single precision has
-//! 1,536, and going over all of them is quick (`examples/speed.rs`); so there is no graph to build, no part of a shared
+//! compares some of these exactly, and [`reach`] tells by them how many are worth it. A code has 8 + dimension / 8 bytes, for 384 dimensions 56 where a vector of single precision has
+//! 1,536, and going over all of them is quick (`examples/codes.rs`); so there is no graph to build, no part of a shared
 //! index that belongs to others, and a condition on the entries costs no recall.
 //!
 //! The code is RaBitQ's (Gao and Long, SIGMOD 2024, <https://doi.org/10.1145/3654970>) without its rotation: the signs of
@@ -20,6 +20,7 @@
 //! | `query` | a query cut into planes of bits |
 //! | `scan` | the estimates of a block of entries |
 //! | `nearest` | the best of several blobs |
+//! | `reach` | how many of these are worth comparing |
 
 mod codes;
 mod encoder;
@@ -27,6 +28,7 @@ mod error;
 mod layout;
 mod nearest;
 mod query;
+mod reach;
 mod scan;
 
 pub use codes::{Bytes, Codes};
@@ -34,3 +36,4 @@ pub use encoder::{Encoder, centre};
 pub use error::Error;
 pub use layout::FORMAT_VERSION;
 pub use nearest::{Candidate, GoesOn, nearest};
+pub use reach::reach;

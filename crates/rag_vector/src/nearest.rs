@@ -5,8 +5,7 @@ use crate::layout::BLOCK;
 use crate::query::Query;
 use crate::scan::scan;
 use crate::{Codes, Error};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::cmp::Ordering;
 
 /// Asked every few thousand entries. Once it says no, the work ends with [`Error::Interrupted`].
 pub type GoesOn = fn() -> bool;
@@ -25,8 +24,46 @@ pub struct Candidate {
     pub estimate: f32,
 }
 
-/// A candidate's estimate [`in_order`], its source and its entry: the lowest estimate first, and of equal ones the last.
-type WorstFirst = Reverse<(i32, Reverse<(usize, usize)>)>;
+/// Those that may be among the best `limit`, twice as many at most: then the worse ones are dropped, all at once.
+struct Best {
+    limit: usize,
+    kept: Vec<Candidate>,
+    /// What is not above it is not among them. Absent entries are not above the first.
+    threshold: f32,
+}
+
+impl Best {
+    fn new(limit: usize) -> Self {
+        Self { limit, kept: Vec::new(), threshold: f32::NEG_INFINITY }
+    }
+
+    /// Takes one that comes after all others: of equal estimates the first ones stay.
+    fn push(&mut self, candidate: Candidate) {
+        self.kept.push(candidate);
+        if self.kept.len() == self.limit.saturating_mul(2) {
+            self.drop_worst();
+        }
+    }
+
+    fn drop_worst(&mut self) {
+        let (_, last, _) = self.kept.select_nth_unstable_by(self.limit - 1, in_order);
+        self.threshold = last.estimate;
+        self.kept.truncate(self.limit);
+    }
+
+    fn into_sorted(mut self) -> Vec<Candidate> {
+        if self.kept.len() > self.limit {
+            self.drop_worst();
+        }
+        self.kept.sort_unstable_by(in_order);
+        self.kept
+    }
+}
+
+/// The higher estimate first, and of equal ones the first entry.
+fn in_order(a: &Candidate, b: &Candidate) -> Ordering {
+    b.estimate.total_cmp(&a.estimate).then((a.source, a.entry).cmp(&(b.source, b.entry)))
+}
 
 /// The `limit` entries whose vectors seem nearest to the query, best first.
 ///
@@ -44,9 +81,7 @@ pub fn nearest(
 ) -> Result<Vec<Candidate>, Error> {
     let Some(length) = length(query).filter(|_| limit > 0) else { return Ok(Vec::new()) };
     let unit: Vec<f32> = query.iter().map(|value| value / length).collect();
-    let mut best: BinaryHeap<WorstFirst> = BinaryHeap::new();
-    // Absent entries are not above it.
-    let mut threshold = f32::NEG_INFINITY;
+    let mut best = Best::new(limit);
     let mut estimates = Vec::with_capacity(BLOCKS_AT_ONCE * BLOCK);
     for (source, codes) in codes.iter().enumerate() {
         if codes.dimension() != unit.len() {
@@ -62,31 +97,11 @@ pub fn nearest(
             scan(&relative, codes.header(), blocks, &mut estimates);
             for (place, estimate) in estimates.iter().enumerate() {
                 let entry = first + place;
-                if *estimate > threshold && accept.is_none_or(|accept| accept(source, entry)) {
-                    best.push(Reverse((in_order(estimate.to_bits() as i32), Reverse((source, entry)))));
-                    if best.len() > limit {
-                        best.pop();
-                    }
-                    if let (true, Some(Reverse((worst, _)))) = (best.len() == limit, best.peek()) {
-                        threshold = estimate_of(*worst);
-                    }
+                if *estimate > best.threshold && accept.is_none_or(|accept| accept(source, entry)) {
+                    best.push(Candidate { source, entry, estimate: *estimate });
                 }
             }
         }
     }
-    let candidate = |Reverse((order, Reverse((source, entry))))| Candidate {
-        source,
-        entry,
-        estimate: estimate_of(order),
-    };
-    Ok(best.into_sorted_vec().into_iter().map(candidate).collect())
-}
-
-/// A whole number for the bits of an estimate, in the order of the estimates; and its bits for the number.
-fn in_order(bits: i32) -> i32 {
-    bits ^ (bits >> 31) & i32::MAX
-}
-
-fn estimate_of(order: i32) -> f32 {
-    f32::from_bits(in_order(order) as u32)
+    Ok(best.into_sorted())
 }

@@ -1,0 +1,93 @@
+//! Whether to list all that a filter lets through, or to ask about what a search finds.
+
+/// How much longer asking about one hit takes than listing one chunk: it is found and ranked first, and looked up by itself.
+const ASKED_PER_LISTED: f64 = 4.0;
+
+/// Most times as many hits as are wanted that are taken at first.
+const MOST_AT_FIRST: usize = 16;
+
+/// Some that a filter was asked about, and how many of them it let through.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// How many.
+    pub of: usize,
+    /// Of these.
+    pub passed: usize,
+}
+
+impl Asked {
+    /// With as many more.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { of: self.of + other.of, passed: self.passed + other.passed }
+    }
+
+    /// The part of all that is let through, by these: half a one more, for none of some is not none of all.
+    fn part(self) -> f64 {
+        (self.passed as f64 + 0.5) / (self.of as f64 + 1.0)
+    }
+}
+
+/// Whether listing all that is let through of `size` chunks is likely to be quicker than asking about hits until `wanted`
+/// are found. `sample` is of the chunks, whichever they are, `hits` of those that were found so far, which a filter may
+/// let through more or less often; it is quicker, too, where as much was asked already as listing would have taken, so that
+/// no more than twice the quicker way is ever spent.
+pub fn is_listing_quicker(size: usize, wanted: usize, sample: Asked, hits: Asked) -> bool {
+    let listed = size as f64 * sample.part();
+    let part = if hits.of == 0 { sample.part() } else { hits.part() };
+    let left = wanted.saturating_sub(hits.passed) as f64 / part;
+    left > 0.0 && listed <= ASKED_PER_LISTED * left.max(hits.of as f64)
+}
+
+/// How many hits to take at first, for `wanted` of them to be let through: a quarter more than by the sample's part.
+pub fn at_first(wanted: usize, sample: Asked) -> usize {
+    let needed = (wanted as f64 / sample.part() * 1.25) as usize;
+    needed.clamp(wanted, wanted.saturating_mul(MOST_AT_FIRST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn asked(of: usize, passed: usize) -> Asked {
+        Asked { of, passed }
+    }
+
+    #[test]
+    fn few_are_listed_and_many_asked_about() {
+        let is_listed = |size, passed| is_listing_quicker(size, 100, asked(64, passed), Asked::default());
+        // One of a hundred, whatever there is up to a million, and a third of little.
+        assert!([10_000, 100_000, 1_000_000].into_iter().all(|size| is_listed(size, 0)));
+        assert!(is_listed(3_000, 20) && !is_listed(10_000, 20));
+        assert!(is_listed(100_000, 2) && !is_listed(1_000_000, 2));
+        // The fewer hits are wanted, the sooner they are found.
+        assert!(!is_listing_quicker(1_000_000, 10, asked(64, 0), Asked::default()));
+    }
+
+    #[test]
+    fn hits_that_are_let_through_more_seldom_than_others_count() {
+        let sample = asked(64, 32);
+        assert!(!is_listing_quicker(100_000, 10, sample, asked(100, 2)));
+        assert!(!is_listing_quicker(100_000, 10, sample, asked(1_000, 1)));
+        assert!(is_listing_quicker(100_000, 10, sample, asked(5_000, 1)));
+        // As many were found as are wanted.
+        assert!(!is_listing_quicker(100, 10, sample, asked(5_000, 10)));
+    }
+
+    proptest! {
+        #[test]
+        fn asking_ends(size in 0usize..10_000_000, wanted in 1usize..1_000, of in 1usize..100, passed in 0usize..100) {
+            let sample = asked(of, passed.min(of));
+            // Without a single hit that passes, all is listed before as many were asked about as there are chunks.
+            let hits = asked(size + 1, 0);
+            prop_assert!(is_listing_quicker(size, wanted, sample, hits));
+        }
+
+        #[test]
+        fn at_first_as_many_are_taken_as_are_wanted_or_more(wanted in 0usize..10_000, of in 0usize..100, passed in 0usize..100) {
+            let first = at_first(wanted, asked(of, passed.min(of)));
+            prop_assert!(first >= wanted && first <= MOST_AT_FIRST * wanted);
+        }
+    }
+}
