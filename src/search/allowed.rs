@@ -3,11 +3,11 @@
 use super::scope::Scope;
 use crate::config;
 use crate::error::Result;
-use crate::storage::{Id, chunk, document, metadata};
+use crate::storage::{Id, IdMap, chunk, document, metadata};
 use rag_core::filter::Filter;
 use rag_core::selectivity::{self, Asked};
 use std::cell::{Cell, OnceCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// Places among the chunks of a scope where samples are taken.
 const SAMPLED_PLACES: usize = 8;
@@ -39,7 +39,7 @@ pub(crate) struct Allowed<'a> {
 pub(crate) struct Listed {
     pub(crate) documents: Vec<Id>,
     /// Each with its domain.
-    pub(crate) chunks: HashMap<Id, Id>,
+    pub(crate) chunks: IdMap<Id>,
 }
 
 impl<'a> Allowed<'a> {
@@ -87,7 +87,7 @@ impl<'a> Allowed<'a> {
     }
 
     /// Just these.
-    pub(super) fn of(documents: Vec<Id>, chunks: HashMap<Id, Id>) -> Self {
+    pub(super) fn of(documents: Vec<Id>, chunks: IdMap<Id>) -> Self {
         Self { listed: OnceCell::from(Listed { documents, chunks }), ..Self::default() }
     }
 

@@ -17,19 +17,11 @@ use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// Fewest candidates that are compared exactly. What their estimates were wrong by tells how many more are worth it.
-const FEWEST_COMPARED: usize = 400;
+/// Candidates that are compared exactly at first, beyond the hits that are wanted: a fourth of these, and some. What their
+/// estimates were wrong by tells how many more are worth it.
+const FEWEST_SPARE: usize = 16;
 
-/// Candidates per wanted hit that are compared at first.
-const COMPARED_PER_HIT: usize = 2;
-
-/// Hits that are looked for at least: the first few say too little of how far off the estimates are.
-const FEWEST_HITS: usize = 50;
-
-/// Most candidates beyond the hits that are wanted.
-const MOST_SPARE: usize = 4000;
-
-/// How many times as many candidates are taken where too few of them are still there.
+/// How many times as many hits are looked for where too few of them are still there.
 const REFILL: usize = 4;
 
 /// Between two times that a session asks for codes that are missing.
@@ -126,11 +118,12 @@ impl CodedEntries {
             let count = chunks.len();
             embedding::nearest_among(self.space, chunks.into_iter(), query_text, count)
         };
-        let mut wanted = limit + MOST_SPARE;
+        let mut wanted = limit;
         loop {
             let found = rag_vector::nearest(&self.codes, query, wanted, accept, interrupts::goes_on)?;
+            let candidates = &found.candidates;
             let (first, others) =
-                found.split_at(found.len().min(FEWEST_COMPARED.max(limit * COMPARED_PER_HIT)));
+                candidates.split_at(candidates.len().min(wanted + wanted / 4 + FEWEST_SPARE));
             let loose = self.loose.iter().copied().filter(|(_, id)| is_allowed(*id));
             // What was taken away and came back may be in two segments.
             let mut compared: HashSet<(Id, Id)> = first.iter().map(|c| self.chunk(c)).chain(loose).collect();
@@ -138,7 +131,7 @@ impl CodedEntries {
             let cosines: HashMap<Id, f32> = hits.iter().map(|hit| (hit.chunk, hit.score as f32)).collect();
             let cosines: Vec<Option<f32>> =
                 first.iter().map(|candidate| cosines.get(&self.chunk(candidate).1).copied()).collect();
-            let reach = rag_vector::reach(&found, &cosines, limit.max(FEWEST_HITS));
+            let reach = rag_vector::reach(candidates, &cosines, limit);
             let more: HashSet<(Id, Id)> = others[..reach - first.len()]
                 .iter()
                 .map(|candidate| self.chunk(candidate))
@@ -147,7 +140,7 @@ impl CodedEntries {
             if !more.is_empty() {
                 hits.extend(compare(more)?);
             }
-            if hits.len() >= limit || found.len() < wanted {
+            if hits.len() >= limit || found.is_all {
                 return Ok(hits);
             }
             wanted *= REFILL;

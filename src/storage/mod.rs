@@ -21,6 +21,7 @@ pub(crate) mod gateway;
 pub(crate) mod graph;
 pub(crate) mod graph_job;
 pub(crate) mod growth;
+mod id_map;
 pub(crate) mod installed;
 pub(crate) mod job;
 pub(crate) mod judgement;
@@ -34,6 +35,8 @@ pub(crate) mod segment;
 pub(crate) mod source;
 pub(crate) mod vector_codes;
 pub(crate) mod verify;
+
+pub(crate) use id_map::IdMap;
 
 use crate::pg::UuidArray;
 use pgrx::Uuid;

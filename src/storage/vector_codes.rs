@@ -1,5 +1,5 @@
-//! One-bit codes of the vectors of a keyword segment's chunks, in the order of its entries: what vector search goes over
-//! before it compares the nearest ones exactly. See `rag_vector`.
+//! Codes of the vectors of a keyword segment's chunks, in the order of its entries: what vector search goes over before it
+//! compares the nearest ones exactly. See `rag_vector`.
 //!
 //! They are written with the segment, in its transaction, and deleted with it. Where there are none, as after a restore
 //! or a change of the model, exact search does, until a worker has made them.
@@ -8,12 +8,19 @@ use super::blob::{self, BlobHeader};
 use super::embedding::{self, VectorSpace};
 use super::segment::{self, SegmentHeader};
 use super::{Id, id, uuid, uuids};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::pg::scratch_folder::ScratchFolder;
 use crate::pg::{interrupts, spi};
+use pgrx::PgSqlErrorCode;
 use rag_vector::Encoder;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
 
 /// Fewest entries of a segment that gets codes: fewer are compared one by one.
 pub(crate) const FEWEST_ENTRIES: u32 = 64;
+
+/// Most chunks whose codes are made in memory, half a megabyte of them by most models; those of more in a file.
+const MOST_IN_MEMORY: usize = 2_000;
 
 /// Vectors that are in memory at a time.
 const BATCH: usize = 1000;
@@ -48,9 +55,9 @@ pub(super) fn write(domain: Id, segment: Id, model: &str, chunks: &[Id]) -> Resu
         return Ok(());
     }
     let Some(space) = embedding::latest_vector_space(model)? else { return Ok(()) };
-    let bytes = encode(domain, space, chunks)?;
-    let measured = blob::measure(bytes.as_slice())?;
-    blob::store_parts(bytes.as_slice(), |part, data| {
+    let encoded = Encoded::of(domain, space, chunks)?;
+    let measured = blob::measure(encoded.reader()?)?;
+    blob::store_parts(encoded.reader()?, |part, data| {
         spi::run(
             "INSERT INTO rag.segment_codes (domain_id, segment_id, part, vector_space_id, bytes, sha256, data)
              VALUES ($1, $2, $3, $4, $5, $6, $7)",
@@ -67,15 +74,58 @@ pub(super) fn write(domain: Id, segment: Id, model: &str, chunks: &[Id]) -> Resu
     })
 }
 
-fn encode(domain: Id, space: VectorSpace, chunks: &[Id]) -> Result<Vec<u8>> {
+/// A blob of codes before it is stored: its beginning, and the larger rest.
+struct Encoded {
+    beginning: Vec<u8>,
+    rest: Rest,
+}
+
+enum Rest {
+    InMemory(Vec<u8>),
+    /// In the file `rest` of the folder.
+    InFile(ScratchFolder),
+}
+
+impl Encoded {
+    fn of(domain: Id, space: VectorSpace, chunks: &[Id]) -> Result<Self> {
+        if chunks.len() <= MOST_IN_MEMORY {
+            let (beginning, rest) = encode(domain, space, chunks, Vec::new())?;
+            return Ok(Self { beginning, rest: Rest::InMemory(rest) });
+        }
+        let folder = ScratchFolder::new()?;
+        let file = BufWriter::new(File::create_new(folder.path().join(REST)).map_err(of_file)?);
+        let (beginning, mut file) = encode(domain, space, chunks, file)?;
+        file.flush().map_err(of_file)?;
+        Ok(Self { beginning, rest: Rest::InFile(folder) })
+    }
+
+    /// All of it, from the beginning.
+    fn reader(&self) -> Result<impl Read> {
+        let rest: Box<dyn Read> = match &self.rest {
+            Rest::InMemory(rest) => Box::new(rest.as_slice()),
+            Rest::InFile(folder) => Box::new(File::open(folder.path().join(REST)).map_err(of_file)?),
+        };
+        Ok(self.beginning.as_slice().chain(rest))
+    }
+}
+
+const REST: &str = "rest";
+
+fn of_file(error: io::Error) -> Error {
+    Error::new(PgSqlErrorCode::ERRCODE_IO_ERROR, format!("a file of vector codes cannot be used: {error}"))
+}
+
+fn encode<W: Write>(domain: Id, space: VectorSpace, chunks: &[Id], rest: W) -> Result<(Vec<u8>, W)> {
     let sample: Vec<Id> = chunks.iter().copied().step_by(chunks.len().div_ceil(BATCH)).collect();
     let sample = embedding::latest_of_chunks(domain, space, &sample)?;
     let centre = rag_vector::centre(sample.values().map(Vec::as_slice));
-    let mut encoder = Encoder::new(centre.unwrap_or_else(|| vec![0.0; space.dimension as usize]));
+    let mut encoder = Encoder::new(centre.unwrap_or_else(|| vec![0.0; space.dimension as usize]), rest);
     for batch in chunks.chunks(BATCH) {
         interrupts::check();
         let vectors = embedding::latest_of_chunks(domain, space, batch)?;
-        batch.iter().for_each(|chunk| encoder.push(vectors.get(chunk).map(Vec::as_slice)));
+        for chunk in batch {
+            encoder.push(vectors.get(chunk).map(Vec::as_slice)).map_err(of_file)?;
+        }
     }
     Ok(encoder.finish())
 }

@@ -271,10 +271,7 @@ fn merge_segments(domain: Id, collection: &Collection, headers: &[SegmentHeader]
         segment::insert(domain, names, &chunks, || bytes.as_slice())?;
         return Ok(chunks.len() as i64);
     }
-    let folder = ScratchFolder::new().map_err(|error| {
-        let code = pgrx::PgSqlErrorCode::ERRCODE_IO_ERROR;
-        Error::new(code, format!("a folder for merging cannot be made: {error}"))
-    })?;
+    let folder = ScratchFolder::new()?;
     let merged = rag_bm25::merge_in(folder.path(), &open, &is_alive, interrupts::goes_on)?;
     let Some(merged) = merged else { return Ok(0) };
     segment::insert(domain, names, merged.ids(), || merged.reader())?;

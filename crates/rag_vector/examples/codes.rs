@@ -4,7 +4,8 @@
 
 #![allow(clippy::print_stdout)]
 
-use rag_vector::{Codes, Encoder, centre, nearest};
+use rag_vector::{Codes, Encoder, centre, nearest, reach};
+use std::collections::HashMap;
 use std::time::Instant;
 
 struct Random(u64);
@@ -58,32 +59,49 @@ fn main() {
 
     let began = Instant::now();
     let sample = vectors.iter().step_by(count.div_ceil(4096)).map(Vec::as_slice);
-    let mut encoder = Encoder::new(centre(sample).expect("vectors"));
-    vectors.iter().for_each(|vector| encoder.push(Some(vector)));
-    let blob = encoder.finish();
+    let mut encoder = Encoder::new(centre(sample).expect("vectors"), Vec::new());
+    vectors.iter().for_each(|vector| encoder.push(Some(vector)).expect("room in memory"));
+    let (beginning, end) = encoder.finish();
+    let blob = [beginning, end].concat();
     println!("{count} encoded in {:?}, {} bytes each", began.elapsed(), blob.len() / count);
     let codes = [Codes::open(blob).expect("a sound blob")];
 
-    let exact: Vec<Vec<usize>> = queries
+    let exact: Vec<Vec<(f32, usize)>> = queries
         .iter()
         .map(|query| {
             let cosine = |vector: &Vec<f32>| vector.iter().zip(query).map(|(a, b)| a * b).sum::<f32>();
             let mut all: Vec<(f32, usize)> =
                 vectors.iter().enumerate().map(|(i, vector)| (cosine(vector), i)).collect();
             all.sort_by(|a, b| b.0.total_cmp(&a.0));
-            all.iter().take(10).map(|(_, i)| *i).collect()
+            all
         })
         .collect();
-    for limit in [100, 200, 400, 800] {
+    for limit in [10, 100, 1000] {
         let began = Instant::now();
         let found: Vec<_> =
             queries.iter().map(|q| nearest(&codes, q, limit, None, || true).expect("candidates")).collect();
         let took = began.elapsed() / queries.len() as u32;
-        let hits: usize = exact
-            .iter()
-            .zip(&found)
-            .map(|(exact, found)| exact.iter().filter(|i| found.iter().any(|c| c.entry == **i)).count())
-            .sum();
-        println!("{limit} candidates: {took:?}, recall at 10 {:.4}", hits as f64 / (10 * exact.len()) as f64);
+        let (mut candidates, mut compared, mut hits, mut hits_of_ten) = (0, 0, 0, 0);
+        for (exact, found) in exact.iter().zip(&found) {
+            let found = &found.candidates;
+            let cosine_of: HashMap<usize, f32> = exact.iter().map(|(cosine, i)| (*i, *cosine)).collect();
+            let first = found.len().min(limit + limit / 4 + 16);
+            let cosines: Vec<Option<f32>> =
+                found[..first].iter().map(|c| cosine_of.get(&c.entry).copied()).collect();
+            let reach = reach(found, &cosines, limit);
+            let is_found = |i: &usize| found[..reach].iter().any(|c| c.entry == *i);
+            candidates += found.len();
+            compared += reach;
+            hits += exact.iter().take(limit).filter(|(_, i)| is_found(i)).count();
+            hits_of_ten += exact.iter().take(10).filter(|(_, i)| is_found(i)).count();
+        }
+        let queries = queries.len();
+        println!(
+            "{limit} wanted: {took:?}, {} candidates, {} compared, recall {:.4}, at 10 {:.4}",
+            candidates / queries,
+            compared / queries,
+            hits as f64 / (limit * queries) as f64,
+            hits_of_ten as f64 / (10 * queries) as f64
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! A blob opened for reading.
 
 use crate::Error;
+use crate::fine::row_bytes;
 use crate::layout::{HEADER_BYTES, Header};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -53,6 +54,12 @@ impl Codes {
 
     /// The blocks, one after the other.
     pub(crate) fn blocks(&self) -> &[u8] {
-        &self.bytes[HEADER_BYTES + 4 * self.header.dimension..]
+        &self.bytes[self.header.blocks_at()..self.header.rows_at()]
+    }
+
+    /// The row of an entry.
+    pub(crate) fn row(&self, entry: usize) -> &[u8] {
+        let bytes = row_bytes(self.header.dimension);
+        &self.bytes[self.header.rows_at() + entry * bytes..][..bytes]
     }
 }

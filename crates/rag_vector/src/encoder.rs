@@ -1,13 +1,18 @@
 //! Vectors to a blob.
 
+use crate::fine;
 use crate::layout::{BLOCK, Header};
+use std::io::{self, Write};
 
-/// Encodes the vectors of a set, one after the other.
-pub struct Encoder {
+/// Encodes the vectors of a set, one after the other. Four fifths of the blob, its end, go to a writer meanwhile.
+pub struct Encoder<W> {
     header: Header,
     centre: Vec<f32>,
     body: Vec<u8>,
     block: Block,
+    row: Vec<u8>,
+    rows: W,
+    checksum: crc32fast::Hasher,
 }
 
 /// The entries of a block that is not full yet.
@@ -37,47 +42,60 @@ pub fn centre<'v>(vectors: impl IntoIterator<Item = &'v [f32]>) -> Option<Vec<f3
     (count > 0.0).then(|| sum.into_iter().map(|sum| (sum / count) as f32).collect())
 }
 
-impl Encoder {
-    /// For vectors of the centre's dimension.
+impl<W: Write> Encoder<W> {
+    /// For vectors of the centre's dimension. The end of the blob is written to `rows`.
     ///
     /// # Panics
     /// If the centre is empty.
-    pub fn new(centre: Vec<f32>) -> Encoder {
+    pub fn new(centre: Vec<f32>, rows: W) -> Self {
         assert!(!centre.is_empty(), "vectors have at least one dimension");
         let header = Header { dimension: centre.len(), entries: 0 };
         let body = centre.iter().flat_map(|value| value.to_le_bytes()).collect();
-        Encoder { header, centre, body, block: Block::new(header.words()) }
+        let block = Block::new(header.words());
+        Self { header, centre, body, block, row: Vec::new(), rows, checksum: crc32fast::Hasher::new() }
     }
 
     /// Adds the next entry. One without a vector, or with one that has no direction or another dimension, is nobody's
     /// neighbour.
-    pub fn push(&mut self, vector: Option<&[f32]>) {
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn push(&mut self, vector: Option<&[f32]>) -> io::Result<()> {
         let place = self.header.entries % BLOCK;
         self.header.entries += 1;
         let vector = vector.filter(|vector| vector.len() == self.centre.len());
         if let Some((vector, length)) = vector.and_then(|vector| Some((vector, length(vector)?))) {
             let (mut square, mut sum, mut offset) = (0.0_f32, 0.0_f32, 0.0_f32);
-            for (dimension, (value, centre)) in vector.iter().zip(&self.centre).enumerate() {
-                let rest = value / length - centre;
+            let rest = vector.iter().zip(&self.centre).map(|(value, centre)| value / length - centre);
+            let rest: Vec<f32> = rest.collect();
+            for (dimension, (rest, centre)) in rest.iter().zip(&self.centre).enumerate() {
                 square += rest * rest;
                 sum += rest.abs();
                 offset += rest * centre;
-                self.block.words[dimension / 64][place] |= u64::from(rest > 0.0) << (dimension % 64);
+                self.block.words[dimension / 64][place] |= u64::from(*rest > 0.0) << (dimension % 64);
             }
             self.block.scales[place] = if sum > 0.0 { square / sum } else { 0.0 };
             self.block.offsets[place] = offset;
+            self.row.clear();
+            fine::write_row(&rest, &mut self.row);
+        } else {
+            self.row.clear();
+            self.row.resize(fine::row_bytes(self.centre.len()), 0);
         }
+        self.checksum.update(&self.row);
+        self.rows.write_all(&self.row)?;
         if place == BLOCK - 1 {
             self.flush();
         }
+        Ok(())
     }
 
-    /// The blob.
-    pub fn finish(mut self) -> Vec<u8> {
+    /// The beginning of the blob, and the writer that has the end.
+    pub fn finish(mut self) -> (Vec<u8>, W) {
         if !self.header.entries.is_multiple_of(BLOCK) {
             self.flush();
         }
-        self.header.write(&self.body)
+        (self.header.write(&self.body, &self.checksum), self.rows)
     }
 
     fn flush(&mut self) {

@@ -11,6 +11,7 @@
 //! | 4, 4 | CRC-32 of the header so far, 0 |
 //! | 4 D | the centre, single precision |
 //! | blocks | [`BLOCK`] entries each, the last one filled up with absent ones |
+//! | rows | one per entry: see `fine` |
 //!
 //! A block has the scales and the offsets of its entries (single precision), then for each 64 dimensions a word of bits
 //! per entry, so that a vector register takes the same dimensions of all its entries. With x the vector of length 1, c
@@ -18,9 +19,10 @@
 //! offset o · c; an absent entry has the offset -∞.
 
 use crate::Error;
+use crate::fine::row_bytes;
 
 /// The version of the layout. A blob of another version does not open.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 const MAGIC: [u8; 8] = *b"ragvec\0\0";
 pub(crate) const HEADER_BYTES: usize = 40;
@@ -49,19 +51,32 @@ impl Header {
         BLOCK * (4 + 4 + 8 * self.words())
     }
 
-    fn body_bytes(self) -> usize {
-        4 * self.dimension + self.entries.div_ceil(BLOCK) * self.block_bytes()
+    /// Where the blocks begin, and where the rows do.
+    pub(crate) fn blocks_at(self) -> usize {
+        HEADER_BYTES + 4 * self.dimension
     }
 
-    /// Puts the header before a body.
-    pub(crate) fn write(self, body: &[u8]) -> Vec<u8> {
+    pub(crate) fn rows_at(self) -> usize {
+        self.blocks_at() + self.entries.div_ceil(BLOCK) * self.block_bytes()
+    }
+
+    /// Length of the blob.
+    pub(crate) fn blob_bytes(self) -> usize {
+        self.rows_at() + self.entries * row_bytes(self.dimension)
+    }
+
+    /// The header, and what stands before the rows, whose checksum so far is this.
+    pub(crate) fn write(self, body: &[u8], rows: &crc32fast::Hasher) -> Vec<u8> {
+        let mut checksum = crc32fast::Hasher::new();
+        checksum.update(body);
+        checksum.combine(rows);
         let mut blob = Vec::with_capacity(HEADER_BYTES + body.len());
         blob.extend(MAGIC);
         blob.extend(FORMAT_VERSION.to_le_bytes());
         blob.extend((self.dimension as u32).to_le_bytes());
         blob.extend((self.entries as u32).to_le_bytes());
-        blob.extend(crc32fast::hash(body).to_le_bytes());
-        blob.extend(((HEADER_BYTES + body.len()) as u64).to_le_bytes());
+        blob.extend(checksum.finalize().to_le_bytes());
+        blob.extend((self.blob_bytes() as u64).to_le_bytes());
         blob.extend(crc32fast::hash(&blob).to_le_bytes());
         blob.extend([0; 4]);
         blob.extend(body);
@@ -89,7 +104,7 @@ impl Header {
         if header.dimension == 0
             || header.dimension > MOST_DIMENSIONS
             || length != blob.len() as u64
-            || blob.len() != HEADER_BYTES + header.body_bytes()
+            || blob.len() != header.blob_bytes()
         {
             return Err(corrupt(&format!("it has {} bytes, its header names {length}", blob.len())));
         }

@@ -1,8 +1,10 @@
 //! The best of several blobs.
 
 use crate::encoder::length;
+use crate::fine::FineQuery;
 use crate::layout::BLOCK;
 use crate::query::Query;
+use crate::reach::reach;
 use crate::scan::scan;
 use crate::{Codes, Error};
 use std::cmp::Ordering;
@@ -13,6 +15,15 @@ pub type GoesOn = fn() -> bool;
 /// Blocks between two questions whether to go on.
 const BLOCKS_AT_ONCE: usize = 1024;
 
+/// Candidates by one bit that are kept beyond the nearest that are wanted.
+const MOST_SPARE: usize = 4000;
+
+/// Fewest of them that are estimated by four bits.
+const FEWEST_ESTIMATED: usize = 400;
+
+/// As many are looked for at least: the first few say too little of how far off the estimates are.
+const FEWEST_WANTED: usize = 50;
+
 /// An entry that may be among the nearest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
@@ -22,6 +33,105 @@ pub struct Candidate {
     pub entry: usize,
     /// About the cosine of its vector with the query.
     pub estimate: f32,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nearest {
+    /// Those that may be among the nearest as many as were wanted, best first, and so usually some more.
+    pub candidates: Vec<Candidate>,
+    /// Whether these are all that there are.
+    pub is_all: bool,
+}
+
+/// The entries that may be among the `limit` nearest to the query.
+///
+/// `accept` is asked, with a blob's place and an entry's, only about entries good enough to get in; those it refuses take
+/// no place. Absent entries are never found, and a query without a direction finds nothing.
+///
+/// One bit per dimension finds some thousands, and the four bits of the first ones tell how many of them are worth
+/// estimating by these: see [`reach`].
+///
+/// # Errors
+/// [`Error::Dimension`] for codes of other vectors, [`Error::Interrupted`] once `goes_on` says no.
+pub fn nearest(
+    codes: &[Codes],
+    query: &[f32],
+    limit: usize,
+    accept: Option<&dyn Fn(usize, usize) -> bool>,
+    goes_on: GoesOn,
+) -> Result<Nearest, Error> {
+    let nothing = Nearest { candidates: Vec::new(), is_all: true };
+    let Some(length) = length(query).filter(|_| limit > 0) else { return Ok(nothing) };
+    let unit: Vec<f32> = query.iter().map(|value| value / length).collect();
+    let most = limit.saturating_add(MOST_SPARE);
+    let mut candidates = by_one_bit(codes, &unit, most, accept, goes_on)?;
+    let is_all = candidates.len() < most;
+
+    let estimates = Estimates::new(codes, &unit);
+    let first = candidates.len().min(FEWEST_ESTIMATED.max(limit.saturating_mul(2)));
+    let cosines: Vec<Option<f32>> = candidates[..first].iter().map(|c| Some(estimates.of(c))).collect();
+    let reach = reach(&candidates, &cosines, limit.max(FEWEST_WANTED));
+    let is_all = is_all && reach == candidates.len();
+    candidates.truncate(reach);
+    for (place, candidate) in candidates.iter_mut().enumerate() {
+        let known = cosines.get(place).copied().flatten();
+        candidate.estimate = known.unwrap_or_else(|| estimates.of(candidate));
+    }
+    candidates.sort_unstable_by(in_order);
+    Ok(Nearest { candidates, is_all })
+}
+
+/// The estimates by four bits.
+struct Estimates<'a> {
+    codes: &'a [Codes],
+    query: FineQuery,
+    /// The query's product with the centre of each.
+    bases: Vec<f32>,
+}
+
+impl<'a> Estimates<'a> {
+    fn new(codes: &'a [Codes], unit: &[f32]) -> Self {
+        let base = |codes: &Codes| codes.centre().iter().zip(unit).map(|(centre, value)| centre * value).sum();
+        Self { codes, query: FineQuery::new(unit), bases: codes.iter().map(base).collect() }
+    }
+
+    fn of(&self, candidate: &Candidate) -> f32 {
+        self.query.cosine(self.codes[candidate.source].row(candidate.entry), self.bases[candidate.source])
+    }
+}
+
+/// The `limit` entries whose vectors seem nearest by one bit per dimension, best first.
+fn by_one_bit(
+    codes: &[Codes],
+    unit: &[f32],
+    limit: usize,
+    accept: Option<&dyn Fn(usize, usize) -> bool>,
+    goes_on: GoesOn,
+) -> Result<Vec<Candidate>, Error> {
+    let mut best = Best::new(limit);
+    let mut estimates = Vec::with_capacity(BLOCKS_AT_ONCE * BLOCK);
+    for (source, codes) in codes.iter().enumerate() {
+        if codes.dimension() != unit.len() {
+            return Err(Error::Dimension { found: codes.dimension(), expected: unit.len() });
+        }
+        let relative = Query::new(unit, &codes.centre(), codes.header());
+        let bytes_at_once = BLOCKS_AT_ONCE * codes.header().block_bytes();
+        for (part, blocks) in codes.blocks().chunks(bytes_at_once).enumerate() {
+            if !goes_on() {
+                return Err(Error::Interrupted);
+            }
+            let first = part * BLOCKS_AT_ONCE * BLOCK;
+            scan(&relative, codes.header(), blocks, &mut estimates);
+            for (place, estimate) in estimates.iter().enumerate() {
+                let entry = first + place;
+                if *estimate > best.threshold && accept.is_none_or(|accept| accept(source, entry)) {
+                    best.push(Candidate { source, entry, estimate: *estimate });
+                }
+            }
+        }
+    }
+    Ok(best.into_sorted())
 }
 
 /// Those that may be among the best `limit`, twice as many at most: then the worse ones are dropped, all at once.
@@ -63,45 +173,4 @@ impl Best {
 /// The higher estimate first, and of equal ones the first entry.
 fn in_order(a: &Candidate, b: &Candidate) -> Ordering {
     b.estimate.total_cmp(&a.estimate).then((a.source, a.entry).cmp(&(b.source, b.entry)))
-}
-
-/// The `limit` entries whose vectors seem nearest to the query, best first.
-///
-/// `accept` is asked, with a blob's place and an entry's, only about entries good enough to get in; those it refuses take
-/// no place. Absent entries are never found, and a query without a direction finds nothing.
-///
-/// # Errors
-/// [`Error::Dimension`] for codes of other vectors, [`Error::Interrupted`] once `goes_on` says no.
-pub fn nearest(
-    codes: &[Codes],
-    query: &[f32],
-    limit: usize,
-    accept: Option<&dyn Fn(usize, usize) -> bool>,
-    goes_on: GoesOn,
-) -> Result<Vec<Candidate>, Error> {
-    let Some(length) = length(query).filter(|_| limit > 0) else { return Ok(Vec::new()) };
-    let unit: Vec<f32> = query.iter().map(|value| value / length).collect();
-    let mut best = Best::new(limit);
-    let mut estimates = Vec::with_capacity(BLOCKS_AT_ONCE * BLOCK);
-    for (source, codes) in codes.iter().enumerate() {
-        if codes.dimension() != unit.len() {
-            return Err(Error::Dimension { found: codes.dimension(), expected: unit.len() });
-        }
-        let relative = Query::new(&unit, &codes.centre(), codes.header());
-        let bytes_at_once = BLOCKS_AT_ONCE * codes.header().block_bytes();
-        for (part, blocks) in codes.blocks().chunks(bytes_at_once).enumerate() {
-            if !goes_on() {
-                return Err(Error::Interrupted);
-            }
-            let first = part * BLOCKS_AT_ONCE * BLOCK;
-            scan(&relative, codes.header(), blocks, &mut estimates);
-            for (place, estimate) in estimates.iter().enumerate() {
-                let entry = first + place;
-                if *estimate > best.threshold && accept.is_none_or(|accept| accept(source, entry)) {
-                    best.push(Candidate { source, entry, estimate: *estimate });
-                }
-            }
-        }
-    }
-    Ok(best.into_sorted())
 }

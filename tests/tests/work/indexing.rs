@@ -1,7 +1,7 @@
 //! Codes of vectors, beside steady ingestion.
 
-use super::{LIMIT, put};
-use rag_tests::{Cluster, Session, wait_until};
+use super::{LIMIT, long_text, measuring, put, vectors};
+use rag_tests::{ChatReply, ChatStub, Cluster, Session, wait_until};
 
 /// Segments that are large enough for codes of their vectors, and those that have some.
 const CODED: &str = "SELECT count(*) || ' ' || count(k.segment_id)
@@ -12,7 +12,8 @@ const WRONG: &str = "SELECT count(*) FROM rag.segment_codes k
      LEFT JOIN rag.segment s ON s.id = k.segment_id AND s.part = 0
      CROSS JOIN rag.vector_space v
      WHERE s.id IS NULL OR v.id <> k.vector_space_id
-        OR k.bytes <> 40 + 4 * v.dimension + (s.entries + 7) / 8 * 8 * (8 + 8 * ((v.dimension + 63) / 64))";
+        OR k.bytes <> 40 + 4 * v.dimension + (s.entries + 7) / 8 * 8 * (8 + 8 * ((v.dimension + 63) / 64))
+                 + s.entries * (4 + (v.dimension + 1) / 2)";
 
 fn method(session: &mut Session) -> String {
     session.value(
@@ -96,4 +97,29 @@ fn codes_are_made_beside_ingestion_which_waits_for_neither() {
     session.run("SET rag_ext.exact_search_limit = 0");
     wait_until("the codes are there", LIMIT, || method(&mut session) == "rabitq");
     assert_eq!(session.count(WRONG), 0);
+}
+
+#[test]
+fn codes_of_a_large_segment_are_made_in_a_file_that_is_gone_then() {
+    let stub = ChatStub::start(ChatReply::StatusBy(vectors));
+    let (_models, cluster) = measuring("many_codes", &stub);
+    let cluster = cluster.start();
+    let database = cluster.database("many_codes");
+    let mut session = database.admin();
+    session.run(&format!("INSERT INTO rag.document (uri, content) VALUES ('long', {})", long_text(2_100, "Mur")));
+    session.settle();
+    let chunks = session.count("SELECT count(*) FROM rag.chunk");
+    assert!(chunks > 2_000, "{chunks}");
+    assert_eq!(session.value(CODED), "1 1");
+    assert_eq!(session.count(WRONG), 0);
+    assert_eq!(session.column("SELECT kind || ': ' || problem FROM rag_verify()"), [""; 0]);
+    let left = "SELECT count(*) FROM pg_ls_dir('base/pgsql_tmp', true, false) f WHERE f LIKE 'pgsql_tmp_rag_ext.%'";
+    assert_eq!(session.count(left), 0);
+    // Texts of one length are alike to the stub.
+    let scores = "SELECT round(score::numeric, 5) FROM rag_search('river number 125', k => 20, mode => 'vector')";
+    session.run("SET rag_ext.exact_search_limit = 10000");
+    let exact = session.column(scores);
+    assert_eq!((exact.len(), method(&mut session).as_str()), (20, "exact"));
+    session.run("SET rag_ext.exact_search_limit = 0");
+    assert_eq!((session.column(scores), method(&mut session).as_str()), (exact, "rabitq"));
 }
