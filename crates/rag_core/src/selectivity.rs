@@ -39,10 +39,13 @@ pub fn is_listing_quicker(size: usize, wanted: usize, sample: Asked, hits: Asked
     left > 0.0 && listed <= ASKED_PER_LISTED * left.max(hits.of as f64)
 }
 
-/// How many hits to take at first, for `wanted` of them to be let through: a quarter more than by the sample's part.
+/// How many hits to take at first, for `wanted` of them to be let through: some more than by the sample's part less a
+/// standard deviation of it, for ranking all of them again costs more.
 pub fn at_first(wanted: usize, sample: Asked) -> usize {
-    let needed = (wanted as f64 / sample.part() * 1.25) as usize;
-    needed.clamp(wanted, wanted.saturating_mul(MOST_AT_FIRST))
+    let part = sample.part();
+    let deviation = (part * (1.0 - part) / (sample.of as f64 + 1.0)).sqrt();
+    let needed = wanted as f64 / (part - deviation).max(part / 2.0) * 1.15;
+    (needed as usize).clamp(wanted, wanted.saturating_mul(MOST_AT_FIRST))
 }
 
 #[cfg(test)]

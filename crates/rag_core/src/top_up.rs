@@ -37,7 +37,7 @@ pub fn top_up<E>(
 /// which is never the same.
 fn more(asked: usize, limit: usize, visible: usize) -> usize {
     let needed = asked.saturating_mul(limit) / visible.max(1);
-    let (least, most) = (asked.saturating_mul(2), asked.saturating_mul(8));
+    let (least, most) = (asked.saturating_add(asked.div_ceil(2)), asked.saturating_mul(8));
     needed.saturating_add(needed / 4).clamp(least, most)
 }
 
@@ -70,12 +70,12 @@ mod tests {
     #[test]
     fn what_is_hidden_is_made_up_for_as_far_as_there_is_more() {
         check(10, 3, |_| false, &[0, 1, 2], &[3]);
-        check(10, 3, |id| id < 1, &[1, 2, 3], &[3, 6]);
+        check(10, 3, |id| id < 1, &[1, 2, 3], &[3, 5]);
         check(10, 3, |id| (1..8).contains(&id), &[0, 8, 9], &[3, 11]);
         check(10, 3, |_| true, &[], &[3, 11]);
         check(10, 20, |id| (4..6).contains(&id), &[0, 1, 2, 3, 6, 7, 8, 9], &[20]);
         // One of ten; of the next ones fewer.
-        check(1000, 10, |id| id % 10 != 0, &[0, 10, 20, 30, 40, 50, 60, 70, 80, 90], &[10, 80, 160]);
+        check(1000, 10, |id| id % 10 != 0, &[0, 10, 20, 30, 40, 50, 60, 70, 80, 90], &[10, 80, 125]);
         check(1000, 4, |id| id < 200 || id % 2 == 1, &[200, 202, 204, 206], &[4, 20, 100, 500]);
         // As many at first as it is known to take.
         check(1000, 3, |id| id % 10 != 0, &[0, 10, 20], &[40]);
