@@ -7,8 +7,8 @@ use crate::owner::Owner;
 use rag_benches::{Library, StandIn, processor_time};
 use rag_tests::Cluster;
 
-/// Documents that are ingested, of one chunk each.
-const DOCUMENTS: usize = 6_000;
+/// Documents that are ingested, of one chunk each: so many that a queue shows whether it slows down.
+const DOCUMENTS: usize = 20_000;
 
 /// Name of the model behind the endpoint.
 const STAND_IN: &str = "stand-in";

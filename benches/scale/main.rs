@@ -143,7 +143,18 @@ fn measure(
     let building = codes::wait_for_codes(&library);
     figures.add("making codes", "all", "s", building.as_secs_f64());
 
-    if std::env::var_os("HOLD").is_some() { eprintln!("HOLD {}", library.admin().rows("SELECT current_setting('unix_socket_directories'), current_database(), session_user").iter().map(|r| format!("{r:?}")).collect::<String>()); std::thread::sleep(std::time::Duration::from_secs(6000)); }
+    if std::env::var_os("HOLD").is_some() {
+        eprintln!(
+            "HOLD {}",
+            library
+                .admin()
+                .rows("SELECT current_setting('unix_socket_directories'), current_database(), session_user")
+                .iter()
+                .map(|r| format!("{r:?}"))
+                .collect::<String>()
+        );
+        std::thread::sleep(std::time::Duration::from_secs(6000));
+    }
     disk::measure(figures, &library);
     searches::measure_large(figures, &library, &mut large, questions);
     searches::measure_small(figures, &mut small, alone, questions);

@@ -10,7 +10,8 @@ use crate::storage::collection::Collection;
 use crate::storage::document::{self, Completed, StoredDocument, VersionLock};
 use crate::storage::embedding::{self, VectorSpace};
 use crate::storage::graph::ChatPart;
-use crate::storage::{Id, acronym, chunk, graph, graph_job, job, model_change, segment, vector_codes};
+use crate::storage::job::{self, Finished};
+use crate::storage::{Id, acronym, chunk, graph, graph_job, model_change, segment, vector_codes};
 use pgrx::PgSqlErrorCode;
 use rag_core::chunk::indexed_title;
 use rag_core::collection::CollectionOptions;
@@ -222,7 +223,7 @@ pub(crate) fn write(domain: Id, collection: &Collection, batch: &[&ProcessedDocu
         true => ChatPart::Kept,
         false => ChatPart::Dropped,
     };
-    let mut entries: Vec<(Id, String, String)> = Vec::new();
+    let (mut entries, mut done) = (Vec::new(), Vec::new());
     let dimension = batch.iter().map(|d| d.dimension).max().unwrap_or(0);
     let space = if dimension > 0 {
         Some(embedding::ensure_vector_space(&collection.model, dimension)?)
@@ -244,6 +245,11 @@ pub(crate) fn write(domain: Id, collection: &Collection, batch: &[&ProcessedDocu
         }
         write_one(domain, space, processed, chat, &mut entries)?;
         written.done.push(id);
+        done.push(processed);
+    }
+    if !done.is_empty() {
+        document::complete(domain, &done.iter().map(|processed| processed.completed()).collect::<Vec<_>>())?;
+        job::finish(domain, &done.iter().map(|processed| processed.finished()).collect::<Vec<_>>())?;
     }
     if !entries.is_empty() {
         let language = rag_bm25::Language::from_name(&collection.language)
@@ -265,7 +271,7 @@ fn write_one(
     chat: ChatPart,
     entries: &mut Vec<(Id, String, String)>,
 ) -> Result<()> {
-    let StoredDocument { id, version, title, .. } = &processed.document;
+    let StoredDocument { id, title, .. } = &processed.document;
     let prepared = &processed.prepared;
     let shown_title = title.as_deref().or(prepared.parsed.title.as_deref()).unwrap_or_default();
     let replaced = chunk::replace(domain, *id, shown_title, prepared, &processed.hashes)?;
@@ -296,18 +302,29 @@ fn write_one(
     if chat == ChatPart::Kept && graph_job::queue(domain, *id, &replaced.ids)? {
         shared::request_work_at_commit();
     }
-    document::complete(
-        domain,
-        *id,
+    Ok(())
+}
+
+impl ProcessedDocument {
+    fn completed(&self) -> Completed<'_> {
         Completed {
-            text: &prepared.parsed.text,
-            title: prepared.parsed.title.as_deref(),
-            media_type: &prepared.parsed.media_type,
-            chunks: prepared.chunks.len(),
-            file_metadata: processed.found.file.clone(),
-            extracted: processed.found.extracted.clone(),
-            uploaded_at: &processed.document.uploaded_at,
-        },
-    )?;
-    job::finish(domain, *id, *version, prepared.chunks.len(), processed.embedded)
+            document: self.document.id,
+            text: &self.prepared.parsed.text,
+            title: self.prepared.parsed.title.as_deref(),
+            media_type: &self.prepared.parsed.media_type,
+            chunks: self.prepared.chunks.len(),
+            file_metadata: &self.found.file,
+            extracted: &self.found.extracted,
+            uploaded_at: &self.document.uploaded_at,
+        }
+    }
+
+    fn finished(&self) -> Finished {
+        Finished {
+            document: self.document.id,
+            version: self.document.version,
+            chunks: self.prepared.chunks.len(),
+            embedded: self.embedded,
+        }
+    }
 }

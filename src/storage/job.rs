@@ -1,17 +1,10 @@
-//! Jobs: claiming, finishing, failing, and counting what is left.
+//! Jobs: whose turn it is, finishing, failing, and counting what is left.
 
 use super::{Id, id, uuid, uuids};
 use crate::error::Result;
-use crate::pg::spi;
+use crate::pg::{elevation, spi};
 
-/// A claimed job.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Claim {
-    pub(crate) domain: Id,
-    pub(crate) document: Id,
-    pub(crate) version: i64,
-    pub(crate) tries: i32,
-}
+pub(crate) use super::claim::{Claim, ClaimedUpTo, claim};
 
 /// Whether nobody is at a running job `j`: its worker is gone, or is this one, which could not give it back.
 const IS_ORPHAN: &str = "j.state = 'running' AND (j.worker_pid = pg_backend_pid() OR NOT EXISTS (
@@ -167,29 +160,6 @@ fn does_one_wait(without: Vec<String>) -> Result<bool> {
     Ok(waiting.is_some())
 }
 
-/// Claims up to `limit` due jobs of a domain: by priority, then oldest first.
-pub(crate) fn claim(domain: Id, limit: i64) -> Result<Vec<Claim>> {
-    spi::execute(
-        "UPDATE rag.job j
-         SET state = 'running', started_at = clock_timestamp(), worker_pid = pg_backend_pid(),
-             worker_start = (SELECT backend_start FROM pg_stat_get_activity(pg_backend_pid()))
-         FROM (SELECT domain_id, document_id FROM rag.job
-               WHERE domain_id = $1 AND state = 'queued' AND due_at <= clock_timestamp()
-               ORDER BY priority DESC, due_at, document_id LIMIT $2 FOR UPDATE SKIP LOCKED) q
-         WHERE j.domain_id = q.domain_id AND j.document_id = q.document_id
-         RETURNING j.domain_id, j.document_id, j.version, j.tries",
-        vec![uuid(domain).into(), limit.into()],
-        |row| {
-            Ok(Claim {
-                domain: id(row.require(1)?),
-                document: id(row.require(2)?),
-                version: row.require(3)?,
-                tries: row.require(4)?,
-            })
-        },
-    )
-}
-
 /// Whether this worker's claim still stands (only a running job has a worker): not cancelled, not changed, not taken over
 /// by another worker, and its collection not deleted.
 pub(crate) fn is_held(claim: &Claim) -> Result<bool> {
@@ -227,21 +197,36 @@ pub(crate) fn is_paused(domain: Id) -> Result<bool> {
     Ok(paused.unwrap_or(false))
 }
 
-/// Marks a job as done, if it is still about this version.
-pub(crate) fn finish(domain: Id, document: Id, version: i64, chunks: usize, embedded: usize) -> Result<()> {
-    spi::run(
-        "UPDATE rag.job SET state = 'done', finished_at = clock_timestamp(), chunks = $4, embedded = $5, sqlstate = NULL,
-                error = NULL, worker_pid = NULL, worker_start = NULL,
-                started_at = coalesce(started_at, clock_timestamp())
-         WHERE domain_id = $1 AND document_id = $2 AND version = $3",
-        vec![
-            uuid(domain).into(),
-            uuid(document).into(),
-            version.into(),
-            (chunks as i32).into(),
-            (embedded as i32).into(),
-        ],
-    )
+/// Work that is done.
+pub(crate) struct Finished {
+    pub(crate) document: Id,
+    pub(crate) version: i64,
+    pub(crate) chunks: usize,
+    pub(crate) embedded: usize,
+}
+
+/// Marks jobs of a domain as done, as far as they are still about these versions.
+pub(crate) fn finish(domain: Id, finished: &[Finished]) -> Result<()> {
+    let column =
+        |count: fn(&Finished) -> usize| finished.iter().map(|f| count(f) as i32).collect::<Vec<i32>>();
+    let args = vec![
+        uuid(domain).into(),
+        uuids(finished.iter().map(|f| f.document)).into(),
+        finished.iter().map(|f| f.version).collect::<Vec<i64>>().into(),
+        column(|f| f.chunks).into(),
+        column(|f| f.embedded).into(),
+    ];
+    elevation::with_settings(elevation::BY_INDEX, || {
+        spi::run(
+            "UPDATE rag.job j
+             SET state = 'done', finished_at = clock_timestamp(), chunks = f.chunks, embedded = f.embedded,
+                 sqlstate = NULL, error = NULL, worker_pid = NULL, worker_start = NULL,
+                 started_at = coalesce(started_at, clock_timestamp())
+             FROM unnest($2::uuid[], $3::int8[], $4::int[], $5::int[]) f (document_id, version, chunks, embedded)
+             WHERE j.domain_id = $1 AND j.document_id = f.document_id AND j.version = f.version",
+            args,
+        )
+    })
 }
 
 /// How long a job waits: half as long as it has been queued, so that each wait is longer than the last, within bounds.

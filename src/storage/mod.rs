@@ -11,6 +11,7 @@ pub(crate) mod attached_run;
 pub(crate) mod attachment;
 pub(crate) mod blob;
 pub(crate) mod chunk;
+mod claim;
 pub(crate) mod collection;
 mod definition;
 pub(crate) mod document;

@@ -12,7 +12,8 @@ use crate::config;
 use crate::error::{Error, Result, unless_locked};
 use crate::pg::{server, shared, spi, worker};
 use crate::storage::installed::{self, Installed};
-use crate::storage::{self, Id, attachment, collection, job, model_change};
+use crate::storage::job::{self, ClaimedUpTo};
+use crate::storage::{self, Id, attachment, collection, model_change};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -96,6 +97,7 @@ fn work_until_idle() -> Result<()> {
     let mut work = Work {
         last: 0,
         served: Vec::new(),
+        claimed_up_to: ClaimedUpTo::default(),
         last_attached: 0,
         chores: Chores::new(),
         unwritten: Unwritten::default(),
@@ -148,6 +150,7 @@ struct Work {
     last: Id,
     /// The owners who had theirs in this round.
     served: Vec<String>,
+    claimed_up_to: ClaimedUpTo,
     /// The attached collection that was followed last.
     last_attached: Id,
     chores: Chores,
@@ -169,12 +172,12 @@ impl Work {
         if self.reclaimed.elapsed() >= ORPHAN_LOOK {
             self.reclaim_orphans()?;
         }
-        let (last, served) = (self.last, &mut self.served);
+        let (last, served, claimed_up_to) = (self.last, &mut self.served, &mut self.claimed_up_to);
         let claimed = unless_locked(worker::transaction(|| {
             let may_serve = |owner: &str| shared::serve(owner, config::ingest_workers());
             let Some(turn) = job::next_turn(last, served, may_serve)? else { return Ok(None) };
             let domain = turn.spent_in;
-            let claims = job::claim(domain, CLAIM)?;
+            let claims = job::claim(domain, CLAIM, claimed_up_to)?;
             Ok(Some((turn, claims, collection::of_domain(domain)?)))
         }))?;
         let Some((turn, claims, collection)) = claimed.flatten() else {
@@ -187,7 +190,8 @@ impl Work {
         self.served.push(turn.owner.clone());
         self.served.truncate(SERVED);
         if let Some(collection) = collection
-            && Turn::new(&Rc::new(collection), &turn.owner, claims, &mut self.unwritten).run()?
+            && Turn::new(&Rc::new(collection), &turn.owner, claims, claimed_up_to, &mut self.unwritten)
+                .run()?
                 == TurnEnd::Early
         {
             // What else is to be done can wait.

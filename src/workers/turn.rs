@@ -13,7 +13,7 @@ use crate::ingest::process::{self, PreparedWork, ProcessedDocument, TEXTS_PER_RE
 use crate::pg::{interrupts, worker};
 use crate::storage::collection::Collection;
 use crate::storage::document::{self, VersionLock};
-use crate::storage::job::{self, Claim, Pause};
+use crate::storage::job::{self, Claim, ClaimedUpTo, Pause};
 use crate::storage::model_change;
 use pgrx::PgSqlErrorCode as Code;
 use rag_wire::Lane;
@@ -23,7 +23,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Documents claimed at a time: what one worker's death delays.
-pub(super) const CLAIM: i64 = 8;
+pub(super) const CLAIM: usize = 8;
 
 /// Chunks after which a batch is written, though claimed documents are left.
 const BATCH_CHUNKS: usize = 64;
@@ -63,6 +63,7 @@ pub(super) struct Turn<'a> {
     /// Whose turn it is, as [`job::next_turn`] says.
     owner: &'a str,
     unwritten: &'a mut Unwritten,
+    claimed: &'a mut ClaimedUpTo,
     claims: VecDeque<Claim>,
     /// Short ones of one owner, whose texts go to the model together.
     short: Vec<(Claim, PreparedWork)>,
@@ -77,12 +78,14 @@ impl<'a> Turn<'a> {
         collection: &'a Rc<Collection>,
         owner: &'a str,
         claims: Vec<Claim>,
+        claimed: &'a mut ClaimedUpTo,
         unwritten: &'a mut Unwritten,
     ) -> Self {
         Self {
             collection,
             owner,
             unwritten,
+            claimed,
             claims: claims.into(),
             short: Vec::new(),
             batch: Vec::new(),
@@ -126,7 +129,11 @@ impl<'a> Turn<'a> {
             && self.since.elapsed() < MORE_TIME
         {
             let more = unless_locked(worker::transaction(|| {
-                if job::does_another_wait(self.owner)? { Ok(Vec::new()) } else { job::claim(domain, CLAIM) }
+                if job::does_another_wait(self.owner)? {
+                    Ok(Vec::new())
+                } else {
+                    job::claim(domain, CLAIM, self.claimed)
+                }
             }))?;
             self.claims.extend(more.unwrap_or_default());
         }

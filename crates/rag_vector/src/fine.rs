@@ -67,8 +67,7 @@ fn product(steps: &[u8], even: &[f32], odd: &[f32]) -> f32 {
     let mut sums = [0.0_f32; LANES];
     for ((steps, even), odd) in whole.iter().zip(whole_even).zip(whole_odd) {
         for lane in 0..LANES {
-            sums[lane] +=
-                even[lane] * f32::from(steps[lane] & 15) + odd[lane] * f32::from(steps[lane] >> 4);
+            sums[lane] += even[lane] * f32::from(steps[lane] & 15) + odd[lane] * f32::from(steps[lane] >> 4);
         }
     }
     let of_rest = rest.iter().zip(rest_even).zip(rest_odd);

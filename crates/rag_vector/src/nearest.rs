@@ -92,7 +92,8 @@ struct Estimates<'a> {
 
 impl<'a> Estimates<'a> {
     fn new(codes: &'a [Codes], unit: &[f32]) -> Self {
-        let base = |codes: &Codes| codes.centre().iter().zip(unit).map(|(centre, value)| centre * value).sum();
+        let base =
+            |codes: &Codes| codes.centre().iter().zip(unit).map(|(centre, value)| centre * value).sum();
         Self { codes, query: FineQuery::new(unit), bases: codes.iter().map(base).collect() }
     }
 

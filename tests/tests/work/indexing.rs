@@ -106,17 +106,22 @@ fn codes_of_a_large_segment_are_made_in_a_file_that_is_gone_then() {
     let cluster = cluster.start();
     let database = cluster.database("many_codes");
     let mut session = database.admin();
-    session.run(&format!("INSERT INTO rag.document (uri, content) VALUES ('long', {})", long_text(2_100, "Mur")));
+    session.run(&format!(
+        "INSERT INTO rag.document (uri, content) VALUES ('long', {})",
+        long_text(2_100, "Mur")
+    ));
     session.settle();
     let chunks = session.count("SELECT count(*) FROM rag.chunk");
     assert!(chunks > 2_000, "{chunks}");
     assert_eq!(session.value(CODED), "1 1");
     assert_eq!(session.count(WRONG), 0);
     assert_eq!(session.column("SELECT kind || ': ' || problem FROM rag_verify()"), [""; 0]);
-    let left = "SELECT count(*) FROM pg_ls_dir('base/pgsql_tmp', true, false) f WHERE f LIKE 'pgsql_tmp_rag_ext.%'";
+    let left =
+        "SELECT count(*) FROM pg_ls_dir('base/pgsql_tmp', true, false) f WHERE f LIKE 'pgsql_tmp_rag_ext.%'";
     assert_eq!(session.count(left), 0);
     // Texts of one length are alike to the stub.
-    let scores = "SELECT round(score::numeric, 5) FROM rag_search('river number 125', k => 20, mode => 'vector')";
+    let scores =
+        "SELECT round(score::numeric, 5) FROM rag_search('river number 125', k => 20, mode => 'vector')";
     session.run("SET rag_ext.exact_search_limit = 10000");
     let exact = session.column(scores);
     assert_eq!((exact.len(), method(&mut session).as_str()), (20, "exact"));
