@@ -47,7 +47,7 @@ settings! {
         "Without it even superusers search only what their own principals may see.";
     EXACT_SEARCH_LIMIT "exact_search_limit" integer(2_000, 0..=i32::MAX, Unit::Count) User Everyone
         "Most visible chunks that vector search compares one by one."
-        "Above it one-bit codes of the vectors tell which are compared.";
+        "Above it codes of the vectors tell which are compared.";
     FILTER_LIST_LIMIT "filter_list_limit" integer(5_000, 0..=i32::MAX, Unit::Count) User Everyone
         "Most chunks of a scope of which all that a filter lets through is listed before a search."
         "In a larger one it is listed where that is likely to be quicker than asking about what is found; with 0 never.";

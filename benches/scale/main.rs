@@ -6,9 +6,10 @@
 //! of their own. Rows are made here and copied in; codes of vectors are made by the workers. `RAG_BENCH_SIZES=10000,20000`
 //! takes other sizes, `FULL=1` adds a million and three. `--plots` writes `docs/scale.csv` and draws `docs/plots/scale-*.svg`.
 //!
-//! `search`, `ingest` and `peers` measure only what is named: searches; ingestion into a collection of each size beside an
-//! endpoint whose vectors cost nothing; keyword search beside that of others, whose server is downloaded, so that it has to be
-//! named.
+//! `search`, `ingest`, `cold`, `crowd` and `peers` measure only what is named: searches; ingestion into a collection of each
+//! size beside an endpoint whose vectors cost nothing; merges and first searches, and how soon they end once they are to; an
+//! owner of 1,000 chunks beside 200,000 others and beside 300 attached tables; keyword search beside that of others, whose
+//! server is downloaded, so that it has to be named.
 //!
 //! Times are of one session, the best of three of each query after a first one, so the engine knows the query's vector: what
 //! embedding takes stands in a row of its own.
@@ -20,6 +21,9 @@ mod codes;
 mod ingest;
 mod made;
 mod owner;
+
+mod cold;
+mod crowd;
 
 mod questions;
 mod searches;
@@ -58,7 +62,7 @@ const VERIFIED: usize = 20_000;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |argument: &str| arguments.iter().any(|given| given == argument);
-    let names_none = !["search", "ingest", "peers"].into_iter().any(has);
+    let names_none = !["search", "ingest", "cold", "crowd", "peers"].into_iter().any(has);
     let wants = |part: &str| has(part) || names_none;
     let texts = Texts::choose();
     let source = Source::of(&texts);
@@ -68,6 +72,12 @@ fn main() {
     }
     if wants("search") {
         search(&mut figures, &source, &Questions::of(&texts));
+    }
+    if wants("cold") {
+        cold::measure(&mut figures, &source, &Questions::of(&texts), &sizes());
+    }
+    if wants("crowd") {
+        crowd::measure(&mut figures, &source, &Questions::of(&texts));
     }
     if has("peers") {
         peers::measure(&mut figures, &source, &Questions::of(&texts), &sizes());
@@ -143,18 +153,6 @@ fn measure(
     let building = codes::wait_for_codes(&library);
     figures.add("making codes", "all", "s", building.as_secs_f64());
 
-    if std::env::var_os("HOLD").is_some() {
-        eprintln!(
-            "HOLD {}",
-            library
-                .admin()
-                .rows("SELECT current_setting('unix_socket_directories'), current_database(), session_user")
-                .iter()
-                .map(|r| format!("{r:?}"))
-                .collect::<String>()
-        );
-        std::thread::sleep(std::time::Duration::from_secs(6000));
-    }
     disk::measure(figures, &library);
     searches::measure_large(figures, &library, &mut large, questions);
     searches::measure_small(figures, &mut small, alone, questions);

@@ -45,11 +45,27 @@ impl Owner {
 
     /// Gives it so many chunks, always the same ones for its name, in segments as merges leave them.
     pub(crate) fn fill(&mut self, library: &Library<'_>, source: &Source, chunks: usize) {
+        self.fill_in(library, source, chunks, &segment_sizes(chunks / CHUNKS));
+    }
+
+    /// As [`Self::fill`], in so many segments of one size.
+    pub(crate) fn fill_evenly(
+        &mut self,
+        library: &Library<'_>,
+        source: &Source,
+        chunks: usize,
+        segments: usize,
+    ) {
+        self.fill_in(library, source, chunks, &vec![chunks / CHUNKS / segments; segments]);
+    }
+
+    /// Segments have so many documents each.
+    fn fill_in(&mut self, library: &Library<'_>, source: &Source, chunks: usize, sizes: &[usize]) {
         eprintln!("{chunks} chunks for {}", self.name);
         let mut maker = Maker::seeded(source, u64::from(self.name.as_bytes()[0]));
         let mut admin = library.admin();
         let mut made = 0;
-        for documents in segment_sizes(chunks / CHUNKS) {
+        for documents in sizes.iter().copied() {
             let documents: Vec<BulkDocument> =
                 (made..made + documents).map(|n| self.document(&mut maker, n)).collect();
             let mut rows = BulkRows::default();

@@ -81,13 +81,25 @@ pub(crate) fn measure_small(
     alone: &mut Owner,
     questions: &Questions,
 ) {
+    measure_beside(figures, beside, alone, [BESIDE, ALONE, RATIO], questions);
+}
+
+/// Times of an owner beside others, and of one alone, in turn; figures are called by these names, the last one that of the
+/// ratio.
+pub(crate) fn measure_beside(
+    figures: &mut Figures,
+    beside: &mut Owner,
+    alone: &mut Owner,
+    names: [&'static str; 3],
+    questions: &Questions,
+) {
     for search in SEARCHES.iter().filter(|search| search.filter.is_none()) {
         let times = times_of(search, [&mut beside.session, &mut alone.session], questions);
-        for (owner, times) in [BESIDE, ALONE].into_iter().zip(&times) {
+        for (owner, times) in names.into_iter().zip(&times) {
             figures.add_times(search.name, owner, times);
         }
         let [beside, alone] = times;
-        figures.add(search.name, RATIO, "×", beside.ratio_to(&alone));
+        figures.add(search.name, names[2], "×", beside.ratio_to(&alone));
     }
 }
 

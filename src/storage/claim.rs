@@ -15,6 +15,8 @@ pub(crate) struct Claim {
     pub(crate) document: Id,
     pub(crate) version: i64,
     pub(crate) tries: i32,
+    /// Whether only metadata may be asked for.
+    pub(crate) may_be_extraction: bool,
 }
 
 /// Between two looks from the beginning: for jobs that were queued by a transaction that took long, and those of a worker
@@ -85,7 +87,7 @@ fn claim_where(
                WHERE j.domain_id = $1 AND j.state = 'queued' AND j.due_at <= clock_timestamp() AND {condition}
                ORDER BY j.priority DESC, j.due_at, j.document_id LIMIT $2 FOR UPDATE SKIP LOCKED) q
          WHERE o.domain_id = q.domain_id AND o.document_id = q.document_id
-         RETURNING o.domain_id, o.document_id, o.version, o.tries, o.priority, o.due_at"
+         RETURNING o.domain_id, o.document_id, o.version, o.tries, o.priority, o.due_at, o.kind = 'extract'"
     );
     let mut args = vec![uuid(domain).into(), (limit as i64).into()];
     args.extend(more);
@@ -101,7 +103,14 @@ fn claim_where(
                 due_at: row.require(6)?,
                 next_look: Instant::now(),
             };
-            Ok((Claim { domain, document, version: row.require(3)?, tries: row.require(4)? }, place))
+            let claim = Claim {
+                domain,
+                document,
+                version: row.require(3)?,
+                tries: row.require(4)?,
+                may_be_extraction: row.require(7)?,
+            };
+            Ok((claim, place))
         })
     })
 }

@@ -279,7 +279,7 @@ fn prepare(
     if worker::should_stop() {
         return Err(Outcome::NotNow);
     }
-    if extract_alone(claim).map_err(Outcome::Failed)? {
+    if claim.may_be_extraction && extract_alone(claim).map_err(Outcome::Failed)? {
         return Err(Outcome::Gone);
     }
     worker::set_activity(&format!("rag_ext: parsing document {number} of a turn"));

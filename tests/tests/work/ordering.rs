@@ -98,3 +98,21 @@ fn turns_go_by_owner_however_many_collections_one_has() {
     );
     assert!(before <= 72, "{before} of the other's 160 came before the last of their 24");
 }
+
+#[test]
+fn what_a_long_transaction_has_queued_is_done_though_later_documents_were_claimed_before() {
+    let database = ready_database("late_commit");
+    let mut ann = database.user("ann");
+    put(&mut ann, "default", 20);
+    ann.settle();
+    let mut slow = database.connect(&database.role_name("ann"));
+    slow.run("BEGIN; INSERT INTO rag.document (uri, content) VALUES ('slow', 'Queued first, committed last.')");
+    // Workers have claimed the jobs behind it when it comes.
+    put(&mut ann, "default", 60);
+    ann.settle();
+    put(&mut ann, "default", 300);
+    slow.run("COMMIT");
+    ann.settle();
+    assert_eq!(ann.value("SELECT status FROM rag.document WHERE uri = 'slow'"), "done");
+    assert_eq!(ann.count("SELECT count(*) FROM rag.job WHERE state <> 'done'"), 0);
+}

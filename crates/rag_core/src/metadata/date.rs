@@ -53,7 +53,7 @@ static FORMS: LazyLock<Option<Forms>> = LazyLock::new(|| {
 /// `in_name`: the text is a file name or an address, in which `20240131` is a date as well, and an underscore
 /// stands for a blank.
 pub(super) fn dates(text: &str, in_name: bool, limit: usize) -> Vec<String> {
-    let Some(forms) = FORMS.as_ref() else { return Vec::new() };
+    let Some(forms) = FORMS.as_ref().filter(|_| may_have_year(text)) else { return Vec::new() };
     let spaced;
     let text = if in_name {
         spaced = text.replace('_', " ");
@@ -101,6 +101,12 @@ pub(super) fn dates(text: &str, in_name: bool, limit: usize) -> Vec<String> {
     }
     dates.truncate(limit);
     dates
+}
+
+/// Whether four digits stand together, as in all forms: most texts have none, and need no search for forms.
+fn may_have_year(text: &str) -> bool {
+    let is_digit = |byte: &u8| byte.is_ascii_digit();
+    text.as_bytes().chunk_by(|a, b| is_digit(a) == is_digit(b)).any(|run| run.len() >= 4 && is_digit(&run[0]))
 }
 
 fn month_of(name: &str) -> Option<u32> {
