@@ -49,7 +49,8 @@ fn first_searches(figures: &mut Figures, cluster: &Cluster, library: &Library<'_
     // The engine knows the query's vector from here on.
     search(&mut library.session()).unwrap();
     let mut longest = Duration::ZERO;
-    for (what, has_copies) in [("first search, nothing cached", false), ("first search of another session", true)]
+    for (what, has_copies) in
+        [("first search, nothing cached", false), ("first search of another session", true)]
     {
         let mut times = Times::default();
         let mut peak: f64 = 0.0;

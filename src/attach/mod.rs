@@ -4,6 +4,7 @@
 //! A trigger notes the keys of changed rows; a worker reads these rows as the table's owner and writes documents,
 //! which the ordinary workers parse and embed. Whether a caller sees a document is asked of the table itself.
 
+mod candidates;
 mod capture;
 mod define;
 mod follow;
@@ -15,7 +16,8 @@ pub(crate) use capture::note_statement;
 pub(crate) use define::{AttachRequest, attach, detach};
 pub(crate) use turn::{clean_up, fail, step, take_lost};
 pub(crate) use visible::{
-    Access, Named, SeenRows, Visibility, access, is_domain_readable, is_source_readable, readable_source,
+    Access, Named, SeenRows, Visibility, access, candidates, is_domain_readable, is_source_readable,
+    readable_source,
 };
 
 use crate::pg::Oid;

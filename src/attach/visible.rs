@@ -4,6 +4,7 @@
 //! A row that was changed since it was indexed is not that row any more: what was indexed is hidden until a worker
 //! has caught up, so that a text never outlives the rights that came with it.
 
+use super::candidates::{self, Candidate};
 use super::origin;
 use crate::config;
 use crate::error::Result;
@@ -124,6 +125,20 @@ fn seen_rows(domain: Id) -> Result<Option<Rc<HashSet<Id>>>> {
 /// What the caller may read of each of these domains.
 pub(crate) fn access(domains: &[Id]) -> Result<Vec<(Id, Access)>> {
     domains.iter().map(|domain| Ok((*domain, Guard::of(*domain)?.access))).collect()
+}
+
+/// The attached collections that the caller may know of, and others of tables of which they may read some columns; `own`
+/// are those that they own.
+pub(crate) fn candidates(visibility: &mut Visibility, own: &[Id]) -> Vec<Id> {
+    let found = candidates::candidates(own);
+    for Candidate { collection, source, is_own } in &found {
+        if *is_own {
+            let known =
+                KnownCollection { source: *source, is_own: true, is_readable: false, has_owners: false };
+            visibility.collections.insert(*collection, known);
+        }
+    }
+    found.into_iter().map(|candidate| candidate.collection).collect()
 }
 
 /// Whether the caller may know of an attached collection.

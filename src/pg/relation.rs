@@ -20,6 +20,20 @@ pub(crate) fn lock_shared(table: pg_sys::Oid) -> bool {
     }
 }
 
+/// Whether the current user may read a column of a table, at least; `false` if there is none of this OID.
+pub(crate) fn may_select_something(table: pg_sys::Oid) -> bool {
+    // SAFETY: catalog look-ups within a transaction, which say of a missing table that it is missing.
+    unsafe {
+        let (user, select) = (pg_sys::GetUserId(), pg_sys::ACL_SELECT.into());
+        let mut is_missing = false;
+        let whole = pg_sys::pg_class_aclcheck_ext(table, user, select, &mut is_missing);
+        whole == pg_sys::AclResult::ACLCHECK_OK
+            || !is_missing
+                && pg_sys::pg_attribute_aclcheck_all(table, user, select, pg_sys::AclMaskHow::ACLMASK_ANY)
+                    == pg_sys::AclResult::ACLCHECK_OK
+    }
+}
+
 /// What came of an attempt to lock a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableLock {

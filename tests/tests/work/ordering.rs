@@ -106,7 +106,9 @@ fn what_a_long_transaction_has_queued_is_done_though_later_documents_were_claime
     put(&mut ann, "default", 20);
     ann.settle();
     let mut slow = database.connect(&database.role_name("ann"));
-    slow.run("BEGIN; INSERT INTO rag.document (uri, content) VALUES ('slow', 'Queued first, committed last.')");
+    slow.run(
+        "BEGIN; INSERT INTO rag.document (uri, content) VALUES ('slow', 'Queued first, committed last.')",
+    );
     // Workers have claimed the jobs behind it when it comes.
     put(&mut ann, "default", 60);
     ann.settle();
