@@ -6,9 +6,9 @@
 use crate::pg::Oid;
 use crate::pg::statistics::Uncounted;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::ffi::CStr;
-use std::marker::PhantomData;
+use std::ffi::{CStr, CString};
 use std::ops::Bound;
 
 /// Which rows; the column leads the index.
@@ -23,12 +23,35 @@ pub(crate) enum Condition<'a> {
     UuidFrom(&'a CStr, [u8; 16]),
 }
 
+/// Numbers of a table's columns, each looked up once in a scan.
+struct Columns {
+    table: Oid,
+    numbers: RefCell<Vec<(CString, i16)>>,
+}
+
+impl Columns {
+    fn of(table: Oid) -> Self {
+        Self { table, numbers: RefCell::default() }
+    }
+
+    /// 0 or less if there is no such column.
+    fn number(&self, column: &CStr) -> i16 {
+        let mut numbers = self.numbers.borrow_mut();
+        if let Some((_, number)) = numbers.iter().find(|(name, _)| name.as_c_str() == column) {
+            return *number;
+        }
+        // SAFETY: a catalog look-up within a transaction.
+        let number = unsafe { pg_sys::get_attnum(self.table, column.as_ptr()) };
+        numbers.push((column.to_owned(), number));
+        number
+    }
+}
+
 /// A row of a scan.
 pub(crate) struct Row<'a> {
-    table: Oid,
+    columns: &'a Columns,
     tuple: pg_sys::HeapTuple,
     descriptor: pg_sys::TupleDesc,
-    _scan: PhantomData<&'a ()>,
 }
 
 impl Row<'_> {
@@ -38,7 +61,7 @@ impl Row<'_> {
         // SAFETY: tuple and descriptor are those of the scan, which outlives the row; the type is the column's, which
         // stands in sql/.
         unsafe {
-            let number = pg_sys::get_attnum(self.table, column.as_ptr());
+            let number = self.columns.number(column);
             if number <= 0 {
                 return None;
             }
@@ -107,8 +130,8 @@ pub(crate) fn present(
         let _uncounted = Uncounted::besides(&[table, index]);
         let share = pg_sys::AccessShareLock as i32;
         let (relation, index) = (pg_sys::table_open(table, share), pg_sys::index_open(index, share));
-        let number = |column: &CStr| pg_sys::get_attnum(table, column.as_ptr());
-        let (id_number, text_number) = (number(columns.id), number(columns.text));
+        let known = Columns::of(table);
+        let (id_number, text_number) = (known.number(columns.id), known.number(columns.text));
         for id in ids {
             let mut next = texts.iter().next();
             while let Some(text) = next {
@@ -139,7 +162,7 @@ pub(crate) fn present(
                 let tuple =
                     pg_sys::systable_getnext_ordered(scan, pg_sys::ScanDirection::ForwardScanDirection);
                 let stored = (!tuple.is_null()).then(|| {
-                    let row = Row { table, tuple, descriptor: (*relation).rd_att, _scan: PhantomData };
+                    let row = Row { columns: &known, tuple, descriptor: (*relation).rd_att };
                     row.get::<String>(columns.text)
                 });
                 pg_sys::systable_endscan_ordered(scan);
@@ -205,12 +228,13 @@ fn scan(table: &CStr, index: &CStr, condition: &Condition<'_>, mut next: impl Fn
             value.unwrap_or(pg_sys::Datum::null()),
         );
         let scan = pg_sys::systable_beginscan(relation, index, true, snapshot, 1, &mut key);
+        let columns = Columns::of(table);
         loop {
             let tuple = pg_sys::systable_getnext(scan);
             if tuple.is_null() {
                 break;
             }
-            let row = Row { table, tuple, descriptor: (*relation).rd_att, _scan: PhantomData };
+            let row = Row { columns: &columns, tuple, descriptor: (*relation).rd_att };
             if !next(&row) {
                 break;
             }

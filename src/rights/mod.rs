@@ -245,11 +245,7 @@ fn id_of(row: &Row<'_>, column: &CStr) -> Option<Id> {
 fn domain_of_row(row: &Row<'_>) -> Option<Domain> {
     // None: the collection was deleted, and nobody sees the domain any more.
     id_of(row, c"collection_id")?;
-    Some(Domain {
-        id: id_of(row, c"id")?,
-        owner: row.get(c"owner")?,
-        role: row.get(c"owner_role")?,
-    })
+    Some(Domain { id: id_of(row, c"id")?, owner: row.get(c"owner")?, role: row.get(c"owner_role")? })
 }
 
 fn collection_of_row(row: &Row<'_>) -> Option<Collection> {
