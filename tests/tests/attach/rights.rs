@@ -327,3 +327,43 @@ fn a_table_that_is_passed_on_takes_nobodys_expressions_or_trust_along() {
     assert_eq!(reader.count("SELECT rag_detach('notes')"), 1);
     owner.refuses("42704", "SELECT * FROM rag_search('rope', collection => 'notes')");
 }
+
+#[test]
+fn rights_that_come_and_go_by_roles_and_schemas_count_at_once() {
+    let database = Database::new("roles");
+    let (mut owner, mut reader, ann) = owner_and_reader(&database);
+    let (mut admin, bob) = (database.admin(), database.role_name("bob"));
+    let team = database.outsider("team", "");
+    let search = format!("SELECT * FROM rag_search('rope', collection => 'role:{ann}/notes')");
+    owner.run(&format!("GRANT SELECT ON notes TO {team}"));
+    reader.refuses("42704", &search);
+    admin.run(&format!("GRANT {team} TO {bob}"));
+    assert_eq!(found(&mut reader, &ann).len(), 2);
+    // Another role of the same session, and back.
+    let outsider = database.role("outsider");
+    admin.run(&format!("GRANT {outsider} TO {bob}"));
+    admin.run(&format!("ALTER ROLE {outsider} NOINHERIT"));
+    reader.run(&format!("SET ROLE {outsider}"));
+    reader.refuses("42704", &search);
+    reader.run("RESET ROLE");
+    assert_eq!(found(&mut reader, &ann).len(), 2);
+    admin.run(&format!("REVOKE {team} FROM {bob}"));
+    reader.refuses("42704", &search);
+
+    owner.run("GRANT SELECT ON notes TO public");
+    assert_eq!(found(&mut reader, &ann).len(), 2);
+    admin.run("CREATE SCHEMA closed; ALTER TABLE notes SET SCHEMA closed");
+    reader.refuses("42704", &search);
+    admin.run("GRANT USAGE ON SCHEMA closed TO public");
+    assert_eq!(found(&mut reader, &ann).len(), 2);
+
+    // A table that is attached later, and one that is dropped.
+    owner.run("CREATE TABLE others (id int PRIMARY KEY, body text); GRANT SELECT ON others TO public");
+    owner.run("INSERT INTO others VALUES (1, 'A rope of another table.'); SELECT rag_attach('others', content => ARRAY['body'])");
+    settle(&mut owner, "others");
+    let of_others = format!("SELECT content FROM rag_search('rope', collection => 'role:{ann}/others')");
+    assert_eq!(reader.column(&of_others), ["A rope of another table."]);
+    owner.run("DROP TABLE others");
+    reader.refuses("42704", &of_others);
+    assert_eq!(found(&mut reader, &ann).len(), 2);
+}
