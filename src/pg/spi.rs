@@ -13,6 +13,7 @@ use std::ffi::CString;
 mod plans;
 
 /// An argument of a statement.
+#[derive(Clone)]
 pub(crate) struct Arg {
     oid: pg_sys::Oid,
     datum: Option<pg_sys::Datum>,
@@ -45,11 +46,12 @@ impl Arg {
     }
 
     /// A text[], for thousands of short texts: made by one call, where [`From`] makes several for each text.
-    pub(crate) fn texts(texts: &[String]) -> Self {
+    pub(crate) fn texts(texts: &[impl AsRef<str>]) -> Self {
         const HEADER: usize = size_of::<u32>();
+        let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
         // Varlenas with their full header, one after the other, each aligned like it.
-        let words = |text: &String| 1 + text.len().div_ceil(HEADER);
-        let mut buffer: Vec<u32> = vec![0; texts.iter().map(words).sum()];
+        let words = |text: &str| 1 + text.len().div_ceil(HEADER);
+        let mut buffer: Vec<u32> = vec![0; texts.iter().map(|text| words(text)).sum()];
         let mut datums = Vec::with_capacity(texts.len());
         let mut rest = buffer.as_mut_slice();
         for text in texts {

@@ -287,13 +287,16 @@ pub(crate) fn showable(domains: &[Id], ids: &[Id]) -> Result<Vec<Id>> {
     )
 }
 
+/// Where the chunks of domains are that [`showable`] lets through.
+const SHOWABLE: &str = "FROM rag.chunk c
+     JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
+     JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
+     WHERE c.domain_id = ANY ($1)";
+
 /// [`showable`] of all chunks of domains.
 pub(crate) fn showable_of_domains(domains: &[Id]) -> Result<Vec<Id>> {
     spi::read_snapshot(
-        "SELECT c.id FROM rag.chunk c
-         JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
-         JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
-         WHERE c.domain_id = ANY ($1)",
+        &format!("SELECT c.id {SHOWABLE}"),
         vec![uuids(domains.iter().copied()).into()],
         |row| row.require::<Uuid>(1).map(id),
     )
@@ -302,10 +305,7 @@ pub(crate) fn showable_of_domains(domains: &[Id]) -> Result<Vec<Id>> {
 /// How many [`showable_of_domains`] has of each domain; none of those that have none.
 pub(crate) fn count_showable(domains: &[Id]) -> Result<Vec<(Id, usize)>> {
     spi::read_snapshot(
-        "SELECT c.domain_id, count(*) FROM rag.chunk c
-         JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
-         JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
-         WHERE c.domain_id = ANY ($1) GROUP BY c.domain_id",
+        &format!("SELECT c.domain_id, count(*) {SHOWABLE} GROUP BY c.domain_id"),
         vec![uuids(domains.iter().copied()).into()],
         |row| Ok((id(row.require(1)?), row.require::<i64>(2)? as usize)),
     )

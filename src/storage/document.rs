@@ -218,19 +218,20 @@ pub(crate) struct Completed<'a> {
 
 /// Marks documents of a domain as done: in one statement, for each goes through the triggers.
 pub(crate) fn complete(domain: Id, completed: &[Completed<'_>]) -> Result<()> {
-    let texts = |text: fn(&Completed<'_>) -> String| {
-        spi::Arg::texts(&completed.iter().map(text).collect::<Vec<String>>())
-    };
+    let json: Vec<(String, String)> = completed
+        .iter()
+        .map(|c| (c.file_metadata.to_string(), serde_json::to_string(c.extracted).unwrap_or_default()))
+        .collect();
     let args = vec![
         uuid(domain).into(),
         uuids(completed.iter().map(|c| c.document)).into(),
-        texts(|c| c.text.to_owned()),
+        spi::Arg::texts(&completed.iter().map(|c| c.text).collect::<Vec<&str>>()),
         completed.iter().map(|c| c.title.map(str::to_owned)).collect::<Vec<Option<String>>>().into(),
-        texts(|c| c.media_type.to_owned()),
+        spi::Arg::texts(&completed.iter().map(|c| c.media_type).collect::<Vec<&str>>()),
         completed.iter().map(|c| c.chunks as i32).collect::<Vec<i32>>().into(),
-        texts(|c| c.file_metadata.to_string()),
-        texts(|c| serde_json::to_string(c.extracted).unwrap_or_default()),
-        texts(|c| c.uploaded_at.to_owned()),
+        spi::Arg::texts(&json.iter().map(|(file, _)| file).collect::<Vec<&String>>()),
+        spi::Arg::texts(&json.iter().map(|(_, extracted)| extracted).collect::<Vec<&String>>()),
+        spi::Arg::texts(&completed.iter().map(|c| c.uploaded_at).collect::<Vec<&str>>()),
     ];
     elevation::with_settings(elevation::BY_INDEX, || {
         spi::run(

@@ -280,13 +280,13 @@ pub(crate) fn nearest_among(
     limit: usize,
 ) -> Result<Vec<VectorHit>> {
     let schema = vector_schema()?;
-    let query = || query_vector(&schema, query);
+    let query = query_vector(&schema, query)?;
     let mut by_domain: HashMap<Id, Vec<Id>> = HashMap::new();
     for (domain, chunk) in chunks {
         by_domain.entry(domain).or_default().push(chunk);
     }
     if by_domain.len() > MOST_BY_ITSELF {
-        return nearest_of_many(space, &by_domain, (&schema, query()?), limit);
+        return nearest_of_many(space, &by_domain, (&schema, query), limit);
     }
     let sql = format!(
         "SELECT n.chunk_id, 1 - n.distance
@@ -301,7 +301,7 @@ pub(crate) fn nearest_among(
             uuid(space.id).into(),
             uuid(domain).into(),
             uuids(chunks).into(),
-            query()?,
+            query.clone(),
             (limit as i64).into(),
         ];
         let read = || spi::read_snapshot(&sql, args, hit_of_row);

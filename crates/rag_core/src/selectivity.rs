@@ -30,8 +30,8 @@ impl Asked {
 
 /// Whether listing all that is let through of `size` chunks is likely to be quicker than asking about hits until `wanted`
 /// are found. `sample` is of the chunks, whichever they are, `hits` of those that were found so far, which a filter may
-/// let through more or less often; it is quicker, too, where as much was asked already as listing would have taken, so that
-/// no more than twice the quicker way is ever spent.
+/// let through more or less often. It counts as quicker, too, once as much was asked as listing is estimated to take, so that
+/// asking in vain ends.
 pub fn is_listing_quicker(size: usize, wanted: usize, sample: Asked, hits: Asked) -> bool {
     let listed = size as f64 * sample.part();
     let part = if hits.of == 0 { sample.part() } else { hits.part() };
