@@ -5,7 +5,8 @@
 # libonnxruntime_providers_cuda.so; CUDA and cuDNN must be where the loader looks (LD_LIBRARY_PATH). SECONDS=10 is the time for
 # the chunks and for the pairs, on each device. RAG_GPU_DEVICE=cuda:0 names another GPU, RAG_GPU_EMBEDDING and
 # RAG_GPU_RERANKER other models; RAG_GPU_ONLY=cpu leaves the GPU out. Builds nothing and downloads nothing.
-# Ends with 1 where the GPU could not be used, or where a vector's cosine with that of the CPU is below 0.999.
+# Ends with 1 where the GPU could not be used, where a vector's cosine with that of the CPU is below 0.999, or where a result
+# that must be reproducible changes with what is computed beside it.
 . "$(dirname "$0")/prelude.sh"
 
 least_cosine=0.999
@@ -47,13 +48,14 @@ measure() {
 # value DEVICE KEY
 value() { awk -F '\t' -v key="$2" '$1 == key { print $2 }' "$work/$1"; }
 
-# row NAME KEY: a line of the table, with how many times as much the GPU does.
+# row NAME KEY [time]: a line of the table, with how many times as much the GPU does; or as fast, where it is a time.
 row() {
   local cpu cuda=- times=-
   cpu=$(value cpu "$2")
   if [ -s "$work/cuda" ]; then
     cuda=$(value cuda "$2")
-    times=$(awk -v cpu="$cpu" -v cuda="$cuda" 'BEGIN { if (cpu > 0) printf "%.1f", cuda / cpu; else print "-" }')
+    times=$(awk -v cpu="$cpu" -v cuda="$cuda" -v kind="${3:-}" 'BEGIN {
+      if (cpu > 0 && cuda > 0) printf "%.1f", (kind == "time" ? cpu / cuda : cuda / cpu); else print "-" }')
   fi
   printf '%-12s %12s %12s %8s\n' "$1" "$cpu" "$cuda" "$times"
 }
@@ -63,13 +65,18 @@ table() {
   row chunks/s chunks_per_second
   row tokens/s tokens_per_second
   row pairs/s pairs_per_second
+  row "query, ms" query_ms time
+  row "rerank, ms" search_pairs_ms time
   local on
   for on in cpu cuda; do
     [ -s "$work/$on" ] || continue
     printf '%s: %s %s; %s %s; %s threads\n' "$(value $on device)" "$(value $on embedding_graph)" \
       "$(value $on embedding_runs)" "$(value $on reranker_graph)" "$(value $on reranker_runs)" "$(value $on threads)"
   done
-  printf 'ONNX Runtime: %s\n' "$(value cpu onnxruntime)"
+  printf 'rerank: a search'"'"'s pairs, on the CPU %s; results changed by others: on the CPU %s' \
+    "$(value cpu search_pairs)" "$(value cpu changed_in_company)"
+  [ ! -s "$work/cuda" ] || printf ', on the GPU %s and %s' "$(value cuda search_pairs)" "$(value cuda changed_in_company)"
+  printf '\nONNX Runtime: %s\n' "$(value cpu onnxruntime)"
 }
 
 # utilisation FILE: of lines "percent, MiB", those in which something ran.
@@ -116,3 +123,5 @@ if ! awk -v cosine="$cosine" -v least="$least_cosine" 'BEGIN { exit !(cosine != 
     say "the two ran different files: if model.onnx is quantised, its vectors are not those of model_fp16.onnx"
   die "the vectors do not agree: the least cosine is $cosine, not $least_cosine or more"
 fi
+changed=$(value cuda changed_in_company)
+[ "$changed" = 0 ] || die "$changed results of the GPU change with what is computed beside them"

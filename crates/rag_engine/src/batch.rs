@@ -6,12 +6,13 @@
 //! 2. Inside a lane, the principal who has been served the fewest tokens goes first, then the older request.
 //! 3. A request that has just come has half of the places at most, so that the next one does not find all of them taken; one
 //!    that takes longer has whatever is free ([`Waiting::has_its_share`]).
-//! 4. A row that must not share a batch ([`Waiting::alone`]) runs alone. Others are joined by rows of the same
-//!    model and lane, from several requests, as long as they stay within the device's limits ([`BatchLimits`]).
+//! 4. A row that must not share a batch runs alone, and one that needs a fixed shape with its request's rows of that shape
+//!    ([`Company`]). Others are joined by rows of the same model and lane, from several requests, as long as they stay within
+//!    the device's limits ([`BatchLimits`]).
 //!
 //! A request's rows are taken in order; the scheduler sorts them by length beforehand, so padding stays small.
 
-use crate::batch_limits::BatchLimits;
+use crate::batch_limits::{BatchLimits, FixedShape};
 use crate::principal::PrincipalKey;
 use rag_wire::Lane;
 use std::ops::Range;
@@ -33,10 +34,21 @@ pub struct Waiting<'a> {
     pub arrived: u64,
     /// Which model it wants; equal numbers are the same model.
     pub model: usize,
-    /// Whether each row must run alone: what must be reproducible, and every row of a model that couples rows.
-    pub alone: bool,
+    /// What may run beside its rows.
+    pub company: Company,
     /// Tokens of each row that has not run yet. Never empty.
     pub rows: &'a [u32],
+}
+
+/// What may run beside a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Company {
+    /// Any row of the model and lane.
+    Any,
+    /// Rows of the same request and of the same fixed shape: what must be reproducible, where a fixed shape is enough for that.
+    SameShape,
+    /// Nothing: what must be reproducible elsewhere, and every row of a model that couples rows.
+    Nobody,
 }
 
 /// What one batch may hold.
@@ -86,10 +98,19 @@ pub fn next_batch(waiting: &[Waiting<'_>], budget: Budget) -> Vec<Pick> {
     let mut order: Vec<usize> = (0..waiting.len()).filter(|i| budget.admits(&waiting[*i])).collect();
     order.sort_by_key(|i| (waiting[*i].lane != Lane::Interactive, waiting[*i].served, waiting[*i].arrived));
     let Some(first) = order.first().map(|i| &waiting[*i]) else { return Vec::new() };
-    let shares = |w: &Waiting<'_>| w.lane == first.lane && w.model == first.model && !w.alone;
-    if first.alone {
-        return vec![Pick { request: order[0], rows: 0..1 }];
+    let alike = match first.company {
+        Company::Any => None,
+        Company::SameShape => {
+            let shape = FixedShape::of(first.rows[0]);
+            Some(first.rows.iter().take(shape.rows as usize).take_while(|t| FixedShape::of(**t) == shape).count())
+        }
+        Company::Nobody => Some(1),
+    };
+    if let Some(count) = alike {
+        return vec![Pick { request: order[0], rows: 0..count }];
     }
+    let shares =
+        |w: &Waiting<'_>| w.lane == first.lane && w.model == first.model && w.company == Company::Any;
 
     let mut picks = Vec::new();
     let (mut rows, mut longest) = (0u32, 0u32);
@@ -125,7 +146,7 @@ mod tests {
             served,
             arrived,
             model: 0,
-            alone: false,
+            company: Company::Any,
             rows,
         }
     }
@@ -156,9 +177,24 @@ mod tests {
 
     #[test]
     fn rows_that_must_be_reproducible_run_alone() {
-        let alone = Waiting { alone: true, ..waiting(Lane::Interactive, 1, 0, 0, &[5, 5, 5]) };
+        let alone = Waiting { company: Company::Nobody, ..waiting(Lane::Interactive, 1, 0, 0, &[5, 5, 5]) };
         check(&[alone.clone(), waiting(Lane::Interactive, 2, 0, 1, &[5])], BUDGET, &[(0, 1)]);
         check(&[waiting(Lane::Interactive, 2, 0, 0, &[5]), alone], BUDGET, &[(0, 1)]);
+    }
+
+    #[test]
+    fn rows_of_a_fixed_shape_run_with_those_of_their_request_alone() {
+        let rows = [130, 129, 128, 128, 70, 64];
+        let asked = |rows| Waiting { company: Company::SameShape, ..waiting(Lane::Interactive, 1, 0, 0, rows) };
+        let other = Waiting { arrived: 1, ..asked(&rows[2..]) };
+        let third = waiting(Lane::Interactive, 1, 0, 2, &rows[2..]);
+        for (from, taken) in [(0, 2), (2, 3), (5, 1)] {
+            check(&[asked(&rows[from..]), other.clone(), third.clone()], BUDGET, &[(0, taken)]);
+        }
+        check(&[asked(&[100; 20])], BUDGET, &[(0, 16)]);
+        check(&[asked(&[4000; 20])], BUDGET, &[(0, 1)]);
+        // Nor does it join others.
+        check(&[Waiting { arrived: 3, ..asked(&rows) }, third], BUDGET, &[(1, 1)]);
     }
 
     #[test]
@@ -232,7 +268,7 @@ mod tests {
         for _ in 0..240 {
             let all: Vec<_> = (0..2)
                 .map(|i| waiting(Lane::Bulk, i as u128, served[i], i as u64, &rows[i][next[i]..]))
-                .map(|w| Waiting { alone: true, ..w })
+                .map(|w| Waiting { company: Company::Nobody, ..w })
                 .collect();
             for pick in next_batch(&all, BUDGET) {
                 let i = pick.request;

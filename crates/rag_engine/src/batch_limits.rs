@@ -8,8 +8,9 @@ const GPU_ROWS: u32 = 256;
 /// Most padded tokens of one batch on a GPU, however much memory it has.
 const GPU_TOKENS: u32 = 262_144;
 
-/// What part of the free memory a batch may take: weights, another model's batch and the allocator's slack take some too.
-const PART_OF_FREE: u64 = 4;
+/// What part of the free memory a batch may take: two or three run at once, of one model or of two, and weights and the
+/// allocator's slack take some too.
+const PART_OF_FREE: u64 = 8;
 
 /// Bytes of a GPU's memory per padded token: activations of a BERT-large in single precision, with room to spare.
 const BYTES_PER_TOKEN: u64 = 256 * 1024;
@@ -17,6 +18,15 @@ const BYTES_PER_TOKEN: u64 = 256 * 1024;
 /// Bytes per pair of tokens of one row, where attention is computed as a table: 16 heads, 4 bytes, and the table three
 /// times (products, masked, softmax). More than [`BYTES_PER_TOKEN`] from about 1,400 tokens on.
 const BYTES_PER_TOKEN_PAIR: u64 = 16 * 4 * 3;
+
+/// Tokens of a fixed shape are a multiple of this.
+const SHAPE_STEP: u32 = 64;
+
+/// Most rows of a fixed shape.
+const SHAPE_ROWS: u32 = 16;
+
+/// Most padded tokens of a fixed shape of more than one row: what a GPU does in about the time that a single row takes.
+const SHAPE_TOKENS: u32 = 4096;
 
 /// What bounds a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +59,26 @@ impl BatchLimits {
     }
 }
 
+/// A batch whose size depends on the length of its rows alone.
+///
+/// Which of its kernels a GPU takes, and so in which order it adds, depends on the size of a batch. In a fixed shape a row's
+/// result is the same whatever runs beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FixedShape {
+    /// Rows; what is missing is filled up.
+    pub rows: u32,
+    /// Tokens of each row.
+    pub tokens: u32,
+}
+
+impl FixedShape {
+    /// The shape in which a row of so many tokens runs.
+    pub fn of(tokens: u32) -> Self {
+        let tokens = tokens.max(1).div_ceil(SHAPE_STEP).saturating_mul(SHAPE_STEP);
+        Self { rows: (SHAPE_TOKENS / tokens).clamp(1, SHAPE_ROWS), tokens }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,10 +93,10 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_takes_as_many_rows_as_a_quarter_of_its_free_memory_holds() {
-        // 16 GiB free: 4 GiB for rows of 32 + 3, 128 + 48 and 2,048 + 12,288 MiB.
+    fn a_gpu_takes_as_many_rows_as_an_eighth_of_its_free_memory_holds() {
+        // 32 GiB free: 4 GiB for rows of 32 + 3, 128 + 48 and 2,048 + 12,288 MiB.
         let cases =
-            [(16, 128, 117), (16, 512, 23), (16, 8192, 1), (64, 8192, 1), (80, 128, 256), (8, 128, 58)];
+            [(32, 128, 117), (32, 512, 23), (32, 8192, 1), (128, 8192, 1), (80, 128, 256), (16, 128, 58)];
         for (free, longest, expected) in cases {
             let rows = BatchLimits::for_free_memory(free * GIB).rows_of(longest);
             assert_eq!(rows, expected, "{free} GiB, {longest} tokens");
@@ -89,5 +119,16 @@ mod tests {
                 assert!(limits.rows_of(longest) >= limits.rows_of(longest + 61));
             }
         }
+    }
+
+    #[test]
+    fn a_fixed_shape_follows_from_the_length_alone() {
+        let cases = [(0, 64, 16), (64, 64, 16), (65, 128, 16), (256, 256, 16), (257, 320, 12), (512, 512, 8)];
+        for (tokens, length, rows) in cases {
+            assert_eq!(FixedShape::of(tokens), FixedShape { rows, tokens: length }, "{tokens} tokens");
+        }
+        assert_eq!(FixedShape::of(8192).rows, 1);
+        (1..9000).for_each(|tokens| assert!(FixedShape::of(tokens).tokens >= tokens));
+        assert!(FixedShape::of(u32::MAX).rows == 1);
     }
 }

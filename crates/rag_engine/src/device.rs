@@ -10,6 +10,10 @@ const CPU_PAIRS: usize = 10;
 /// Pairs on a device made for it, and elsewhere, where it costs this machine nothing.
 const DEVICE_PAIRS: usize = rag_wire::MAX_PAIR_BUDGET;
 
+/// Batches that run on a GPU at once: two of bulk work, of which one is copied while the other is computed, and one more, so
+/// that a question need not wait for them. More would be small ones, for each takes what waits.
+const GPU_PLACES: (usize, usize) = (3, 2);
+
 /// A device that models run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Device {
@@ -37,6 +41,16 @@ pub struct Choice {
     pub note: Option<String>,
     /// How large a batch may be.
     pub batch_limits: BatchLimits,
+}
+
+impl Choice {
+    /// How many batches may run at once with so many threads, and how many of bulk work, that may have so many of them.
+    pub(crate) fn places(&self, threads: usize, bulk: usize) -> (usize, usize) {
+        match self.device {
+            Device::Cpu => (threads, bulk),
+            Device::Cuda(_) => (threads.min(GPU_PLACES.0), bulk.min(GPU_PLACES.1)),
+        }
+    }
 }
 
 /// What was asked for.

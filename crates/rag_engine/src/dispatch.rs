@@ -13,7 +13,7 @@ use rag_wire::{Failure, FailureCode, Lane};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// A vector or a vector of one logit per input, in their order. Where `reproducible`, each input runs alone.
+/// A vector or a vector of one logit per input, in their order. Where `reproducible`, each is the same whatever else runs.
 pub(crate) fn compute(
     engine: &Arc<Engine>,
     caller: &Caller<'_>,
@@ -81,7 +81,7 @@ fn in_a_thread<T: Send + 'static, P: Send + 'static>(
         let _permit = permit;
         let is_withdrawn = || asked.is_withdrawn();
         let conditions =
-            Conditions { deadline, first_part_by: None, is_withdrawn: &is_withdrawn, allow_remote };
+            Conditions { deadline, is_withdrawn: &is_withdrawn, allow_remote, ..Conditions::unlimited() };
         let answer = catch_unwind(AssertUnwindSafe(|| ask(&conditions, &asked)));
         let answer = answer.unwrap_or_else(|_| Err(internal("asking the endpoint failed with a panic")));
         asked.answer(last_part(answer));

@@ -4,7 +4,7 @@
 //! out. Requests whose client has gone or whose deadline has passed are dropped before each batch.
 
 use crate::backend::{Conditions, Input};
-use crate::batch::{Budget, Bulk, Pick, Waiting, next_batch};
+use crate::batch::{Budget, Bulk, Company, Pick, Waiting, next_batch};
 use crate::batch_limits::BatchLimits;
 use crate::engine::Counters;
 use crate::failure::{Explain, deadline_passed, failure, internal};
@@ -34,7 +34,7 @@ pub(crate) struct Job {
     pub(crate) principal: PrincipalKey,
     /// The model.
     pub(crate) model: Arc<Model>,
-    /// Whether each row must run alone, whatever the model.
+    /// Whether each row's result must be the same whatever runs beside it.
     pub(crate) reproducible: bool,
     /// When it is given up.
     pub(crate) deadline: Option<Instant>,
@@ -135,7 +135,7 @@ impl Scheduler {
     pub(crate) fn submit(&self, job: Job) -> Result<(), Failure> {
         let mut order: Vec<usize> = (0..job.inputs.len()).collect();
         // Alone, rows keep their order; in batches, like lengths together need the least padding.
-        if !alone(&job) {
+        if company(&job) != Company::Nobody {
             order.sort_by_key(|row| std::cmp::Reverse(job.inputs[*row].row.tokens()));
         }
         let tokens = order.iter().map(|row| job.inputs[*row].row.tokens()).collect();
@@ -298,7 +298,7 @@ impl State {
                 served: self.served.get(&(entry.job.lane, entry.job.principal)).copied().unwrap_or(0),
                 arrived: entry.arrived,
                 model: Arc::as_ptr(&entry.job.model) as usize,
-                alone: alone(&entry.job),
+                company: company(&entry.job),
                 rows: &entry.tokens[entry.next..],
             })
             .collect();
@@ -337,8 +337,14 @@ enum RunSlot {
     Spare,
 }
 
-fn alone(job: &Job) -> bool {
-    job.reproducible || job.model.backend.limits().one_by_one
+/// What may run beside a job's rows.
+fn company(job: &Job) -> Company {
+    let limits = job.model.backend.limits();
+    match (limits.one_by_one, job.reproducible) {
+        (false, false) => Company::Any,
+        (false, true) if limits.has_fixed_shapes => Company::SameShape,
+        _ => Company::Nobody,
+    }
 }
 
 /// Rows of one job in a batch.
@@ -361,7 +367,9 @@ impl Batch {
         let inputs: Vec<&Input> =
             self.parts.iter().flat_map(|part| part.rows.iter().map(|row| &part.job.inputs[*row])).collect();
         // Who asks late, or has gone, was dropped before; what has begun is finished.
-        let compute = || model.compute(&inputs, &Conditions::unlimited());
+        let is_reproducible = self.parts.iter().any(|part| part.job.reproducible);
+        let conditions = Conditions { is_reproducible, ..Conditions::unlimited() };
+        let compute = || model.compute(&inputs, &conditions);
         let outcome = catch_unwind(AssertUnwindSafe(compute)).unwrap_or_else(|_| {
             let message = format!("model \"{}\" failed", model.folder.name);
             Err(internal(message).detail("the model's thread panicked"))

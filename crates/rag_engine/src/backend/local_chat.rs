@@ -21,7 +21,7 @@ impl LocalChatBackend {
 
 impl Backend for LocalChatBackend {
     fn limits(&self) -> Limits {
-        Limits { max_tokens: MAX_CONTEXT as usize, is_local: true, one_by_one: true }
+        Limits { max_tokens: MAX_CONTEXT as usize, is_local: true, one_by_one: true, has_fixed_shapes: false }
     }
 
     fn health(&self, _allow_remote: bool) -> Result<(), String> {

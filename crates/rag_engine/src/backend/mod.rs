@@ -88,6 +88,8 @@ pub struct Limits {
     pub is_local: bool,
     /// Whether inputs are best asked for one by one: it would not compute them together anyway.
     pub one_by_one: bool,
+    /// Whether what must be reproducible is computed with others in batches of fixed shapes; else alone.
+    pub has_fixed_shapes: bool,
 }
 
 /// One input: a text to embed, or a query and a passage to score.
@@ -112,12 +114,14 @@ pub struct Conditions<'a> {
     pub is_withdrawn: &'a dyn Fn() -> bool,
     /// Whether anything beyond loopback may be asked.
     pub allow_remote: bool,
+    /// Whether each result must be the same, to the last bit, whatever is computed beside it.
+    pub is_reproducible: bool,
 }
 
 impl Conditions<'_> {
     /// No deadline, never withdrawn, and nothing beyond this machine.
     pub fn unlimited() -> Self {
-        Self { deadline: None, first_part_by: None, is_withdrawn: &|| false, allow_remote: false }
+        Self { deadline: None, first_part_by: None, is_withdrawn: &|| false, allow_remote: false, is_reproducible: false }
     }
 
     /// Fails if the call is late or nobody waits for it.

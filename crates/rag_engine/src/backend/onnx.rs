@@ -1,9 +1,10 @@
 //! Models that ONNX Runtime computes on this machine.
 
 use super::{Backend, Conditions, Input, Limits, refuse_too_long, unsupported};
+use crate::batch_limits::FixedShape;
 use crate::device::Device;
 use crate::failure::{Explain, failure, internal};
-use crate::model::session::Sessions;
+use crate::model::session::{RunStyle, Sessions};
 use crate::model::{ModelFolder, Row, not_loaded, runtime};
 use rag_wire::{Failure, FailureCode, ModelKind};
 
@@ -18,22 +19,44 @@ pub struct OnnxBackend {
 impl OnnxBackend {
     /// Opens the first session. ONNX Runtime must have been loaded.
     pub fn open(folder: &ModelFolder, device: Device, threads: usize) -> Result<Self, Failure> {
-        let sessions = open_sessions(folder, device, threads)?;
+        Self::open_in_style(folder, device, RunStyle::of(device), threads)
+    }
+
+    /// Opens it on one device as on another.
+    pub fn open_in_style(
+        folder: &ModelFolder,
+        device: Device,
+        style: RunStyle,
+        threads: usize,
+    ) -> Result<Self, Failure> {
+        let sessions = open_sessions(folder, device, style, threads)?;
         Ok(Self { name: folder.name.clone(), kind: folder.kind, max_tokens: folder.max_tokens, sessions })
     }
 
-    /// Runs all inputs together, or each alone where they would change each other's results.
+    /// Runs inputs together, as many as do not change each other's results.
     fn run(&self, inputs: &[&Input], conditions: &Conditions<'_>) -> Result<Vec<Vec<f32>>, Failure> {
         refuse_too_long(&self.name, self.max_tokens, inputs)?;
         let rows: Vec<&Row> = inputs.iter().map(|input| &input.row).collect();
-        let at_once = if self.sessions.couples_rows() { 1 } else { rows.len().max(1) };
         let mut results = Vec::with_capacity(rows.len());
-        for rows in rows.chunks(at_once) {
+        while results.len() < rows.len() {
             conditions.check()?;
-            let found = self.sessions.run(rows);
+            let rest = &rows[results.len()..];
+            let found = match (self.sessions.couples_rows(), conditions.is_reproducible) {
+                (false, false) => self.sessions.run(rest),
+                (false, true) if self.has_fixed_shapes() => {
+                    let shape = FixedShape::of(rest[0].tokens());
+                    let alike = rest.iter().take_while(|row| FixedShape::of(row.tokens()) == shape);
+                    self.sessions.run_in_shape(&rest[..alike.take(shape.rows as usize).count()], shape)
+                }
+                _ => self.sessions.run(&rest[..1]),
+            };
             results.extend(found.map_err(|reason| failed(&self.name, &reason))?);
         }
         Ok(results)
+    }
+
+    fn has_fixed_shapes(&self) -> bool {
+        self.sessions.style() == RunStyle::Gpu
     }
 }
 
@@ -41,6 +64,7 @@ impl OnnxBackend {
 pub(super) fn open_sessions(
     folder: &ModelFolder,
     device: Device,
+    style: RunStyle,
     threads: usize,
 ) -> Result<Sessions, Failure> {
     runtime::version().map_err(|reason| {
@@ -48,7 +72,7 @@ pub(super) fn open_sessions(
             .detail(reason)
             .hint("Set rag_ext.onnxruntime_path to libonnxruntime.so, version 1.23 or later.")
     })?;
-    Sessions::open(folder, device, threads).map_err(|e| not_loaded(&folder.name, &e))
+    Sessions::open(folder, device, style, threads).map_err(|e| not_loaded(&folder.name, &e))
 }
 
 /// The failure of a model that broke while it computed.
@@ -59,7 +83,8 @@ pub(super) fn failed(model: &str, reason: &str) -> Failure {
 impl Backend for OnnxBackend {
     fn limits(&self) -> Limits {
         let one_by_one = self.sessions.couples_rows();
-        Limits { max_tokens: self.max_tokens, is_local: true, one_by_one }
+        let has_fixed_shapes = self.has_fixed_shapes();
+        Limits { max_tokens: self.max_tokens, is_local: true, one_by_one, has_fixed_shapes }
     }
 
     fn health(&self, _allow_remote: bool) -> Result<(), String> {

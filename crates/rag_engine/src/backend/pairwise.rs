@@ -8,7 +8,7 @@ use super::{Backend, Conditions, Input, Limits, refuse_too_long};
 use crate::device::Device;
 use crate::model::runtime;
 use crate::model::scoring::{LateInteraction, YesNo, single_tokens, token, vocabulary};
-use crate::model::session::Sessions;
+use crate::model::session::{RunStyle, Sessions};
 use crate::model::{ModelFolder, Row, not_loaded, pooling};
 use rag_wire::Failure;
 use std::collections::HashSet;
@@ -41,14 +41,14 @@ impl<S: PairScorer> PairwiseBackend<S> {
         scorer: Result<S, String>,
     ) -> Result<Self, Failure> {
         let scorer = scorer.map_err(|problem| not_loaded(&folder.name, &problem))?;
-        let sessions = open_sessions(folder, device, threads)?;
+        let sessions = open_sessions(folder, device, RunStyle::Cpu, threads)?;
         Ok(Self { name: folder.name.clone(), sessions, scorer })
     }
 }
 
 impl<S: PairScorer> Backend for PairwiseBackend<S> {
     fn limits(&self) -> Limits {
-        Limits { max_tokens: self.scorer.max_tokens(), is_local: true, one_by_one: true }
+        Limits { max_tokens: self.scorer.max_tokens(), is_local: true, one_by_one: true, has_fixed_shapes: false }
     }
 
     fn health(&self, _allow_remote: bool) -> Result<(), String> {

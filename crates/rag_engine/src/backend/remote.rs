@@ -59,7 +59,7 @@ impl Remote {
     }
 
     pub(super) fn limits(&self) -> Limits {
-        Limits { max_tokens: self.max_tokens, is_local: false, one_by_one: false }
+        Limits { max_tokens: self.max_tokens, is_local: false, one_by_one: false, has_fixed_shapes: false }
     }
 
     /// Whether the endpoint may be asked. Asks no name server.

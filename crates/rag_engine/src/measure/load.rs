@@ -16,8 +16,14 @@ use std::time::{Duration, Instant};
 /// Chunks of one request: as many as a worker of the server asks for.
 pub(super) const TEXTS_PER_REQUEST: usize = 16;
 
-/// Whether a pair runs alone, as those of searches do: equal questions have equal scores.
+/// Whether a pair's score is the same whatever runs beside it, as in searches.
 pub(super) const SCORES_ARE_REPRODUCIBLE: bool = true;
+
+/// Of so many calls of one client, one after the other, the median is told.
+const CALLS: usize = 50;
+
+/// Pairs and texts whose results are compared alone and in company.
+const COMPARED: usize = 48;
 
 /// Tokens of a text of [`super::texts`], about: by it the number of clients is chosen.
 const TYPICAL_TOKENS: u32 = 160;
@@ -43,12 +49,13 @@ impl Done {
 }
 
 impl Load {
-    /// Starts the workers. There are clients enough to fill a batch while another one runs, and to keep all workers busy.
-    pub(super) fn start(threads: usize, limits: BatchLimits) -> Result<Self, String> {
-        let for_batches = 2 * (limits.rows_of(TYPICAL_TOKENS) as usize).div_ceil(TEXTS_PER_REQUEST);
-        let clients = for_batches.max(threads + 1);
+    /// Starts so many workers, and how many of them bulk work may use. There are clients enough to fill a batch while two others
+    /// run, and to keep all workers busy.
+    pub(super) fn start(places: (usize, usize), limits: BatchLimits) -> Result<Self, String> {
+        let for_batches = 3 * (limits.rows_of(TYPICAL_TOKENS) as usize).div_ceil(TEXTS_PER_REQUEST);
+        let clients = for_batches.max(places.0 + 1);
         let counters = Arc::<Counters>::default();
-        let scheduler = Scheduler::start(threads, threads, limits, clients as u32, counters.clone())
+        let scheduler = Scheduler::start(places.0, places.1, limits, clients as u32, counters.clone())
             .map_err(|e| format!("cannot start a thread: {e}"))?;
         Ok(Self { scheduler, counters, clients })
     }
@@ -83,15 +90,58 @@ impl Load {
     ) -> Result<Done, String> {
         let before = self.counted().2;
         let took = self.repeat(time, |round| {
-            let text = |number: usize| texts[(round * pairs + number) % texts.len()].as_str();
-            let question: Vec<&str> = text(0).split(' ').take(8).collect();
-            let question = question.join(" ");
-            let input =
-                |number| Ok(Input { row: model.pairs.encode(&question, text(number))?, ..Input::default() });
-            let inputs: Result<Vec<_>, String> = (0..pairs).map(input).collect();
-            self.compute(model, Lane::Interactive, SCORES_ARE_REPRODUCIBLE, inputs?).map(drop)
+            let inputs = pairs_of(model, texts, round * pairs, pairs)?;
+            self.compute(model, Lane::Interactive, SCORES_ARE_REPRODUCIBLE, inputs).map(drop)
         })?;
         Ok(Done { rows: self.counted().2 - before, tokens: 0, time: took })
+    }
+
+    /// How long the vector of a question takes, alone on the device.
+    pub(super) fn query(&self, model: &Arc<Model>, texts: &[String]) -> Result<Duration, String> {
+        median(|round| {
+            let row = model.tokenizer.encode(&question(&texts[round % texts.len()]))?;
+            self.compute(model, Lane::Interactive, true, vec![Input { row, ..Input::default() }]).map(drop)
+        })
+    }
+
+    /// How long the scores of a search's pairs take, alone on the device.
+    pub(super) fn search(&self, model: &Arc<Model>, texts: &[String], pairs: usize) -> Result<Duration, String> {
+        median(|round| {
+            let inputs = pairs_of(model, texts, round * pairs, pairs)?;
+            self.compute(model, Lane::Interactive, SCORES_ARE_REPRODUCIBLE, inputs).map(drop)
+        })
+    }
+
+    /// How many of some vectors and scores that must be reproducible differ, in any bit, between a call for each alone and
+    /// calls for all, in either order.
+    pub(super) fn changed_in_company(
+        &self,
+        embedding: &Arc<Model>,
+        reranker: &Arc<Model>,
+        texts: &[String],
+    ) -> Result<usize, String> {
+        let texts = &texts[..texts.len().min(COMPARED)];
+        let row = |text: &String| Ok(Input { row: embedding.tokenizer.encode(text)?, ..Input::default() });
+        // Of every length, as sentences and questions are.
+        let cut = |(number, text): (usize, &String)| {
+            text.split(' ').take(3 + 5 * number).collect::<Vec<_>>().join(" ")
+        };
+        let sentences: Vec<String> = texts.iter().enumerate().map(cut).collect();
+        let sentences: Result<Vec<_>, String> = sentences.iter().map(row).collect();
+        let mut changed = 0;
+        for (model, inputs) in [(embedding, sentences?), (reranker, pairs_of(reranker, texts, 0, texts.len())?)] {
+            let ask = |inputs: Vec<Input>| self.compute(model, Lane::Interactive, true, inputs);
+            let mut alone = Vec::new();
+            for input in &inputs {
+                alone.extend(ask(vec![input.clone()])?);
+            }
+            let together = ask(inputs.clone())?;
+            let mut backwards = ask(inputs.into_iter().rev().collect())?;
+            backwards.reverse();
+            let all = alone.iter().zip(&together).zip(&backwards);
+            changed += all.filter(|((alone, together), backwards)| alone != together || alone != backwards).count();
+        }
+        Ok(changed)
     }
 
     /// Texts, their tokens and pairs so far.
@@ -150,6 +200,33 @@ impl Load {
             Waited::Gone | Waited::Late => Err("cannot wait for the model".into()),
         }
     }
+}
+
+/// The first words of a text.
+fn question(text: &str) -> String {
+    text.split(' ').take(8).collect::<Vec<_>>().join(" ")
+}
+
+/// Pairs of a question and so many texts, the first of which it is made of.
+fn pairs_of(model: &Model, texts: &[String], from: usize, pairs: usize) -> Result<Vec<Input>, String> {
+    let text = |number: usize| texts[(from + number) % texts.len()].as_str();
+    let question = question(text(0));
+    let input =
+        |number| Ok(Input { row: model.pairs.encode(&question, text(number))?, ..Input::default() });
+    (0..pairs).map(input).collect()
+}
+
+/// The median of how long some calls take, after a first one.
+fn median(call: impl Fn(usize) -> Result<(), String>) -> Result<Duration, String> {
+    call(0)?;
+    let mut times = Vec::with_capacity(CALLS);
+    for round in 1..=CALLS {
+        let started = Instant::now();
+        call(round)?;
+        times.push(started.elapsed());
+    }
+    times.sort_unstable();
+    Ok(times[CALLS / 2])
 }
 
 /// A failure for a person at a terminal.

@@ -88,10 +88,11 @@ fn report(arguments: &MeasureArguments) -> Result<Vec<(&'static str, String)>, S
         threads => threads,
     };
     let folders = vec![text_of(&arguments.models)?.to_owned()];
-    let registry = Registry::new(folders, &arguments.embedding, &arguments.reranker, choice.device, threads);
-    let embedding = open(&registry, &arguments.embedding, ModelKind::Embedding, threads)?;
-    let reranker = open(&registry, &arguments.reranker, ModelKind::Reranker, threads)?;
-    let load = Load::start(threads, choice.batch_limits)?;
+    let places = choice.places(threads, threads);
+    let registry = Registry::new(folders, &arguments.embedding, &arguments.reranker, choice.device, places.0);
+    let embedding = open(&registry, &arguments.embedding, ModelKind::Embedding, places.0)?;
+    let reranker = open(&registry, &arguments.reranker, ModelKind::Reranker, places.0)?;
+    let load = Load::start(places, choice.batch_limits)?;
 
     let texts = texts::texts(arguments.texts as usize);
     // Before anything is timed: the first runs on a GPU take its memory and choose its kernels.
@@ -105,14 +106,21 @@ fn report(arguments: &MeasureArguments) -> Result<Vec<(&'static str, String)>, S
     }
     let time = Duration::from_secs(arguments.seconds);
     let embedded = load.embed(&embedding, &texts, time)?;
-    let scored = load.score(&reranker, &texts, device::pair_budget(choice.device, true), time)?;
+    let pairs = device::pair_budget(choice.device, true);
+    let scored = load.score(&reranker, &texts, pairs, time)?;
+    let query = load.query(&embedding, &texts)?;
+    let search = load.search(&reranker, &texts, pairs)?;
+    let changed = load.changed_in_company(&embedding, &reranker, &texts)?;
 
     let longest = (embedded.tokens / embedded.rows.max(1)) as u32;
-    let runs =
-        |model: &Model, is_reproducible: bool| match model.backend.limits().one_by_one || is_reproducible {
-            true => "one row at a time".to_owned(),
-            false => format!("up to {} rows at a time", choice.batch_limits.rows_of(longest)),
-        };
+    let runs = |model: &Model, is_reproducible: bool| {
+        let limits = model.backend.limits();
+        match (limits.one_by_one, is_reproducible) {
+            (false, false) => format!("up to {} rows at a time", choice.batch_limits.rows_of(longest)),
+            (false, true) if limits.has_fixed_shapes => "in fixed shapes".to_owned(),
+            _ => "one row at a time".to_owned(),
+        }
+    };
     let mut lines = vec![
         ("device", choice.device.to_string()),
         ("onnxruntime", runtime::version()?),
@@ -128,6 +136,10 @@ fn report(arguments: &MeasureArguments) -> Result<Vec<(&'static str, String)>, S
         ("pairs_per_second", scored.per_second(scored.rows)),
         ("pairs", scored.rows.to_string()),
         ("pair_seconds", format!("{:.2}", scored.time.as_secs_f64())),
+        ("query_ms", in_milliseconds(query)),
+        ("search_pairs", pairs.to_string()),
+        ("search_pairs_ms", in_milliseconds(search)),
+        ("changed_in_company", changed.to_string()),
     ];
     lines.extend(least_cosine.map(|cosine| ("least_cosine", format!("{cosine:.6}"))));
     Ok(lines)
@@ -149,6 +161,10 @@ fn sample(load: &Load, model: &Arc<Model>, texts: &[String]) -> Result<SampleVec
         vectors.extend(load.vectors(model, texts)?);
     }
     Ok(SampleVectors { model: model.folder.name.clone(), vectors })
+}
+
+fn in_milliseconds(time: Duration) -> String {
+    format!("{:.2}", time.as_secs_f64() * 1000.0)
 }
 
 /// The model's name and the file that is run of it.

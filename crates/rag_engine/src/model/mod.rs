@@ -3,7 +3,10 @@
 pub mod endpoint;
 pub mod folder;
 mod gguf;
+mod graph;
+pub mod onnx_file;
 pub mod pair;
+mod pooled;
 pub mod pooling;
 pub mod registry;
 pub mod runtime;

@@ -4,6 +4,7 @@ use crate::device::Device;
 use crate::log;
 use ort::environment::Environment;
 use ort::logging::LogLevel;
+use ort::memory::{AllocationDevice, AllocatorType, MemoryInfo, MemoryType};
 use ort::session::Session;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use std::path::Path;
@@ -46,8 +47,14 @@ fn version_of(info: &str) -> &str {
     branch.unwrap_or(info)
 }
 
-/// Opens a session on `threads` threads. They sleep when idle: spinning would take the database's cores.
-pub(crate) fn open(graph: &Path, device: Device, threads: usize) -> Result<Session, String> {
+/// Opens a session on `threads` threads. They sleep when idle: spinning would take the database's cores. The bytes of
+/// `addition` are read as if they stood behind those of the graph's file.
+pub(crate) fn open(
+    graph: &Path,
+    addition: &[u8],
+    device: Device,
+    threads: usize,
+) -> Result<Session, String> {
     let Some(Ok(environment)) = ENVIRONMENT.get() else { return Err("ONNX Runtime is not loaded".into()) };
     let mut builder = sleeping(environment, threads).map_err(|e| e.message().to_owned())?;
     if let Device::Cuda(ordinal) = device {
@@ -55,7 +62,26 @@ pub(crate) fn open(graph: &Path, device: Device, threads: usize) -> Result<Sessi
             .with_execution_providers([cuda(ordinal)])
             .map_err(|e| format!("cuda:{ordinal}: {}", e.message()))?;
     }
-    builder.commit_from_file(graph).map_err(|e| e.message().to_owned())
+    if addition.is_empty() {
+        return builder.commit_from_file(graph).map_err(|e| e.message().to_owned());
+    }
+    let mut bytes = std::fs::read(graph).map_err(|e| format!("{}: {e}", graph.display()))?;
+    bytes.extend_from_slice(addition);
+    // Weights in files of their own lie beside a graph's file, and bytes lie nowhere.
+    let folder = graph.parent().unwrap_or(Path::new(".")).to_string_lossy();
+    let mut builder = builder
+        .with_config_entry("session.model_external_initializers_file_folder_path", folder)
+        .map_err(|e| e.message().to_owned())?;
+    builder.commit_from_memory(&bytes).map_err(|e| e.message().to_owned())
+}
+
+/// Memory of this machine for what goes to a device and comes from it: on a GPU such that it copies by itself meanwhile.
+pub(crate) fn host_memory(device: Device) -> ort::Result<MemoryInfo<'static>> {
+    let (place, ordinal) = match device {
+        Device::Cpu => (AllocationDevice::CPU, 0),
+        Device::Cuda(ordinal) => (AllocationDevice::CUDA_PINNED, ordinal as i32),
+    };
+    MemoryInfo::new(place, ordinal, AllocatorType::Device, MemoryType::CPUOutput)
 }
 
 fn sleeping(environment: &Environment, threads: usize) -> ort::Result<SessionBuilder> {

@@ -53,7 +53,7 @@ impl FakeBackend {
 
 impl Backend for FakeBackend {
     fn limits(&self) -> Limits {
-        Limits { max_tokens: self.max_tokens, is_local: true, one_by_one: true }
+        Limits { max_tokens: self.max_tokens, is_local: true, one_by_one: true, has_fixed_shapes: false }
     }
 
     fn health(&self, _allow_remote: bool) -> Result<(), String> {

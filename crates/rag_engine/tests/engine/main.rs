@@ -10,6 +10,7 @@ mod chat;
 mod conformance;
 mod embed;
 mod fake;
+mod gpu_style;
 mod http;
 mod life;
 mod load;

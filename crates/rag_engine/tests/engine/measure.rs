@@ -45,6 +45,8 @@ fn a_run_counts_what_it_did_and_agrees_with_an_earlier_one() {
     assert!(number("pairs") >= 10.0 && number("pairs") % 10.0 == 0.0, "{first:?}");
     let tokens_per_chunk = number("tokens_per_second") / number("chunks_per_second");
     assert!((100.0..250.0).contains(&tokens_per_chunk), "{first:?}");
+    assert!(number("query_ms") > 0.0 && number("search_pairs_ms") > 0.0, "{first:?}");
+    assert_eq!(first["changed_in_company"], "0");
     assert!(!first.contains_key("least_cosine"), "there was nothing to compare with");
 
     let second = lines(measure("8", &["--device", "cpu", "--compare", file]));

@@ -2,13 +2,12 @@
 //! each other, no `token_type_ids`, weights in a file of their own, int32 inputs, half precision, finished vectors.
 
 use crate::running::{Engine, MEAN_POOLED, RERANKER, settings};
+use rag_engine::model::onnx_file::{FLOAT, INT64, Message, node, value};
 use rag_wire::{FailureCode, TextRole};
 use std::path::Path;
 use tempfile::TempDir;
 
-pub(crate) const FLOAT: u64 = 1;
 const INT32: u64 = 6;
-pub(crate) const INT64: u64 = 7;
 const HALF: u64 = 10;
 
 /// Token ids of `[CLS]`, `word` and `[SEP]` in BERT's vocabulary.
@@ -18,64 +17,6 @@ const SEP: f32 = 102.0;
 
 /// The weight by which the graph multiplies each id.
 const WEIGHT: f32 = 0.25;
-
-/// A message in protocol buffers.
-#[derive(Default, Clone)]
-pub(crate) struct Message(Vec<u8>);
-
-impl Message {
-    fn varint(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.0.push(number as u8 | 0x80);
-            number >>= 7;
-        }
-        self.0.push(number as u8);
-    }
-
-    pub(crate) fn number(mut self, field: u64, number: u64) -> Self {
-        self.varint(field << 3);
-        self.varint(number);
-        self
-    }
-
-    pub(crate) fn bytes(mut self, field: u64, bytes: &[u8]) -> Self {
-        self.varint(field << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-        self
-    }
-
-    pub(crate) fn text(self, field: u64, text: &str) -> Self {
-        self.bytes(field, text.as_bytes())
-    }
-
-    pub(crate) fn message(self, field: u64, message: Message) -> Self {
-        self.bytes(field, &message.0)
-    }
-}
-
-pub(crate) fn node(operator: &str, inputs: &[&str], output: &str, attribute: Option<(&str, u64)>) -> Message {
-    let node = inputs.iter().fold(Message::default(), |node, input| node.text(1, input));
-    let node = node.text(2, output).text(4, operator);
-    match attribute {
-        Some((name, value)) => {
-            node.message(5, Message::default().text(1, name).number(3, value).number(20, 2))
-        }
-        None => node,
-    }
-}
-
-pub(crate) fn value(name: &str, element: u64, dimensions: &[&str]) -> Message {
-    let shape = dimensions.iter().fold(Message::default(), |shape, name| {
-        let dimension = match name.parse() {
-            Ok(size) => Message::default().number(1, size),
-            Err(_) => Message::default().text(2, name),
-        };
-        shape.message(1, dimension)
-    });
-    let tensor = Message::default().number(1, element).message(2, shape);
-    Message::default().text(1, name).message(2, Message::default().message(1, tensor))
-}
 
 /// What differs between the shapes.
 pub(crate) struct Shape {
@@ -87,6 +28,9 @@ pub(crate) struct Shape {
 
 pub(crate) const XLM_R: Shape =
     Shape { integers: INT64, result: FLOAT, finished: false, inputs: &["input_ids", "attention_mask"] };
+
+/// All of which a graph with vectors for tokens may differ in.
+pub(crate) const SHAPES: [Shape; 2] = [XLM_R, Shape { result: HALF, integers: INT32, ..XLM_R }];
 
 /// A graph whose vector for a token is (id × weight, mask); the weight stands in `model.onnx_data`.
 fn graph(shape: &Shape) -> Vec<u8> {
@@ -131,7 +75,7 @@ fn graph(shape: &Shape) -> Vec<u8> {
 /// A file that holds a graph.
 pub(crate) fn model(graph: Message) -> Vec<u8> {
     let opset = Message::default().text(1, "").number(2, 18);
-    Message::default().number(1, 8).message(7, graph).message(8, opset).0
+    Message::default().number(1, 8).message(7, graph).message(8, opset).into_bytes()
 }
 
 /// A folder of models with one model in it, `tiny`, tokenized like the small ones.
@@ -207,11 +151,12 @@ fn a_shifted_position_table_limits_the_tokens() {
 
 #[test]
 fn other_number_formats_and_finished_vectors_are_read() {
-    let token_vectors = Shape { result: HALF, integers: INT32, ..XLM_R };
-    assert_close(
-        &engine(&models(&token_vectors, CONFIG)).connect().vector(TextRole::Passage, "word"),
-        &expected_mean(1),
-    );
+    for token_vectors in SHAPES {
+        assert_close(
+            &engine(&models(&token_vectors, CONFIG)).connect().vector(TextRole::Passage, "word"),
+            &expected_mean(1),
+        );
+    }
 
     let finished = Shape { finished: true, ..XLM_R };
     let largest = [WORD * WEIGHT, 1.0];

@@ -2,7 +2,8 @@
 //! late interaction. What they must score is worked out here from the tokens.
 
 use crate::running::{Engine, MEAN_POOLED, settings};
-use crate::synthetic::{FLOAT, INT64, Message, model, node, value, words};
+use crate::synthetic::{model, words};
+use rag_engine::model::onnx_file::{FLOAT, INT64, Message, node, value};
 use rag_engine::model::tokenizer::Tokenizer;
 use rag_wire::FailureCode;
 use serde_json::{Value, json};
