@@ -66,6 +66,7 @@ table() {
   row tokens/s tokens_per_second
   row pairs/s pairs_per_second
   row "query, ms" query_ms time
+  row "busy query" query_beside_bulk_ms time
   row "rerank, ms" search_pairs_ms time
   local on
   for on in cpu cuda; do

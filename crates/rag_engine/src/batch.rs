@@ -6,7 +6,9 @@
 //! 2. Inside a lane, the principal who has been served the fewest tokens goes first, then the older request.
 //! 3. A request that has just come has half of the places at most, so that the next one does not find all of them taken; one
 //!    that takes longer has whatever is free ([`Waiting::has_its_share`]).
-//! 4. A row that must not share a batch runs alone, and one that needs a fixed shape with its request's rows of that shape
+//! 4. A model has so many places of its own, of which bulk work leaves one free where there are several
+//!    ([`Waiting::is_model_full`]).
+//! 5. A row that must not share a batch runs alone, and one that needs a fixed shape with its request's rows of that shape
 //!    ([`Company`]). Others are joined by rows of the same model and lane, from several requests, as long as they stay within
 //!    the device's limits ([`BatchLimits`]).
 //!
@@ -28,6 +30,8 @@ pub struct Waiting<'a> {
     pub has_bulk_running: bool,
     /// Whether as many of its rows run now as may of one request.
     pub has_its_share: bool,
+    /// Whether as many batches of its model run now as may of its lane.
+    pub is_model_full: bool,
     /// Tokens already served to this principal in this lane.
     pub served: u64,
     /// Order of arrival.
@@ -76,6 +80,7 @@ pub enum Bulk {
 impl Budget {
     fn admits(&self, waiting: &Waiting<'_>) -> bool {
         match (waiting.lane, self.bulk) {
+            _ if waiting.is_model_full => false,
             (Lane::Interactive, _) => self.interactive && !waiting.has_its_share,
             (Lane::Bulk, Bulk::Open) => true,
             (Lane::Bulk, Bulk::Spare) => !waiting.has_bulk_running,
@@ -102,7 +107,14 @@ pub fn next_batch(waiting: &[Waiting<'_>], budget: Budget) -> Vec<Pick> {
         Company::Any => None,
         Company::SameShape => {
             let shape = FixedShape::of(first.rows[0]);
-            Some(first.rows.iter().take(shape.rows as usize).take_while(|t| FixedShape::of(**t) == shape).count())
+            Some(
+                first
+                    .rows
+                    .iter()
+                    .take(shape.rows as usize)
+                    .take_while(|t| FixedShape::of(**t) == shape)
+                    .count(),
+            )
         }
         Company::Nobody => Some(1),
     };
@@ -143,6 +155,7 @@ mod tests {
             principal,
             has_bulk_running: false,
             has_its_share: false,
+            is_model_full: false,
             served,
             arrived,
             model: 0,
@@ -185,14 +198,15 @@ mod tests {
     #[test]
     fn rows_of_a_fixed_shape_run_with_those_of_their_request_alone() {
         let rows = [130, 129, 128, 128, 70, 64];
-        let asked = |rows| Waiting { company: Company::SameShape, ..waiting(Lane::Interactive, 1, 0, 0, rows) };
+        let asked =
+            |rows| Waiting { company: Company::SameShape, ..waiting(Lane::Interactive, 1, 0, 0, rows) };
         let other = Waiting { arrived: 1, ..asked(&rows[2..]) };
         let third = waiting(Lane::Interactive, 1, 0, 2, &rows[2..]);
         for (from, taken) in [(0, 2), (2, 3), (5, 1)] {
             check(&[asked(&rows[from..]), other.clone(), third.clone()], BUDGET, &[(0, taken)]);
         }
-        check(&[asked(&[100; 20])], BUDGET, &[(0, 16)]);
-        check(&[asked(&[4000; 20])], BUDGET, &[(0, 1)]);
+        check(&[asked(&[100; 40])], BUDGET, &[(0, 32)]);
+        check(&[asked(&[8000; 20])], BUDGET, &[(0, 1)]);
         // Nor does it join others.
         check(&[Waiting { arrived: 3, ..asked(&rows) }, third], BUDGET, &[(1, 1)]);
     }
@@ -225,6 +239,14 @@ mod tests {
         check(std::slice::from_ref(&busy), spare, &[]);
         check(&[busy.clone(), other.clone(), interactive.clone()], spare, &[(1, 1)]);
         check(&[busy, other, interactive], Budget { interactive: true, ..spare }, &[(2, 1)]);
+    }
+
+    #[test]
+    fn a_model_whose_places_are_taken_lets_others_start() {
+        let full = Waiting { is_model_full: true, ..waiting(Lane::Interactive, 1, 0, 0, &[5]) };
+        let other = Waiting { model: 1, ..waiting(Lane::Bulk, 1, 0, 1, &[5, 5]) };
+        check(std::slice::from_ref(&full), BUDGET, &[]);
+        check(&[full, other], BUDGET, &[(1, 2)]);
     }
 
     #[test]

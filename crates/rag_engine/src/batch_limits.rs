@@ -23,10 +23,10 @@ const BYTES_PER_TOKEN_PAIR: u64 = 16 * 4 * 3;
 const SHAPE_STEP: u32 = 64;
 
 /// Most rows of a fixed shape.
-const SHAPE_ROWS: u32 = 16;
+const SHAPE_ROWS: u32 = 32;
 
 /// Most padded tokens of a fixed shape of more than one row: what a GPU does in about the time that a single row takes.
-const SHAPE_TOKENS: u32 = 4096;
+const SHAPE_TOKENS: u32 = 8192;
 
 /// What bounds a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +123,8 @@ mod tests {
 
     #[test]
     fn a_fixed_shape_follows_from_the_length_alone() {
-        let cases = [(0, 64, 16), (64, 64, 16), (65, 128, 16), (256, 256, 16), (257, 320, 12), (512, 512, 8)];
+        let cases =
+            [(0, 64, 32), (64, 64, 32), (65, 128, 32), (256, 256, 32), (257, 320, 25), (512, 512, 16)];
         for (tokens, length, rows) in cases {
             assert_eq!(FixedShape::of(tokens), FixedShape { rows, tokens: length }, "{tokens} tokens");
         }

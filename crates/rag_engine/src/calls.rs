@@ -196,7 +196,7 @@ fn rerank(
     within_budget: bool,
 ) -> Result<Reply, NoReply> {
     let model = engine.models.model(model, ModelKind::Reranker, caller.deadline)?;
-    let budget = pair_budget(engine.device.device, model.backend.limits().is_local);
+    let budget = pair_budget(model.backend.limits().device);
     let passages = if within_budget { &passages[..passages.len().min(budget)] } else { passages };
     check_length("query", 0, query)?;
     let cache_key = |passage: &str| {
@@ -209,7 +209,7 @@ fn rerank(
     let permit = permit_for_text(engine, caller, longest)?;
     // What is beyond the model's limit is cut off anyhow.
     let start = tokenizer.beginning(query, most).map_err(unreadable)?;
-    let is_local = model.backend.limits().is_local;
+    let is_local = model.backend.limits().is_local();
     let whole_query: Arc<str> = start.into();
     let encode = |passage: &str| {
         // Blanks are no tokens, and a word of any length may be one.

@@ -10,10 +10,6 @@ const CPU_PAIRS: usize = 10;
 /// Pairs on a device made for it, and elsewhere, where it costs this machine nothing.
 const DEVICE_PAIRS: usize = rag_wire::MAX_PAIR_BUDGET;
 
-/// Batches that run on a GPU at once: two of bulk work, of which one is copied while the other is computed, and one more, so
-/// that a question need not wait for them. More would be small ones, for each takes what waits.
-const GPU_PLACES: (usize, usize) = (3, 2);
-
 /// A device that models run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Device {
@@ -43,16 +39,6 @@ pub struct Choice {
     pub batch_limits: BatchLimits,
 }
 
-impl Choice {
-    /// How many batches may run at once with so many threads, and how many of bulk work, that may have so many of them.
-    pub(crate) fn places(&self, threads: usize, bulk: usize) -> (usize, usize) {
-        match self.device {
-            Device::Cpu => (threads, bulk),
-            Device::Cuda(_) => (threads.min(GPU_PLACES.0), bulk.min(GPU_PLACES.1)),
-        }
-    }
-}
-
 /// What was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Requested {
@@ -61,9 +47,9 @@ enum Requested {
     Cuda(usize),
 }
 
-/// Pairs that a reranker scores for a search that leaves their number to the engine.
-pub(crate) fn pair_budget(device: Device, is_local: bool) -> usize {
-    if is_local && device == Device::Cpu { CPU_PAIRS } else { DEVICE_PAIRS }
+/// Pairs that a reranker on a device of this machine, or elsewhere, scores for a search that leaves their number to it.
+pub(crate) fn pair_budget(device: Option<Device>) -> usize {
+    if device == Some(Device::Cpu) { CPU_PAIRS } else { DEVICE_PAIRS }
 }
 
 /// Resolves the setting. Falls back to the CPU with a note; call it after ONNX Runtime has been loaded.
@@ -150,9 +136,8 @@ mod tests {
 
     #[test]
     fn pairs_are_few_only_where_they_take_this_machines_processor() {
-        assert_eq!(pair_budget(Device::Cpu, true), 10);
-        for (device, is_local) in [(Device::Cuda(0), true), (Device::Cuda(0), false), (Device::Cpu, false)] {
-            assert_eq!(pair_budget(device, is_local), 50, "{device} {is_local}");
-        }
+        assert_eq!(pair_budget(Some(Device::Cpu)), 10);
+        assert_eq!(pair_budget(Some(Device::Cuda(0))), 50);
+        assert_eq!(pair_budget(None), 50);
     }
 }

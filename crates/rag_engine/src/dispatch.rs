@@ -21,7 +21,7 @@ pub(crate) fn compute(
     reproducible: bool,
     inputs: Vec<Input>,
 ) -> Result<Vec<Vec<f32>>, NoReply> {
-    if model.backend.limits().is_local {
+    if model.backend.limits().is_local() {
         return compute_in_queue(engine, caller, model, reproducible, inputs);
     }
     let rows = inputs.len() as u64;

@@ -65,17 +65,16 @@ impl Engine {
             log::warning(note);
         }
         let (threads, bulk) = worker_counts(&settings);
-        let (places, bulk_places) = device.places(threads, bulk);
         let counters = Arc::<Counters>::default();
         let models = Registry::new(
             settings.model_folders.clone(),
             &settings.embedding_model,
             &settings.rerank_model,
             device.device,
-            places,
+            threads,
         );
         let scheduler =
-            Scheduler::start(places, bulk_places, device.batch_limits, settings.queue_limit, counters.clone())?;
+            Scheduler::start(threads, bulk, device.batch_limits, settings.queue_limit, counters.clone())?;
         let cache = Cache::new(cache_bytes(&settings), Duration::from_secs(settings.cache_ttl_s.into()));
         let launch = Launch { program: settings.llm_program.clone().into(), threads: threads as u32 };
         let local_models = Arc::new(LocalModels::new(settings.model_folders.clone(), launch));

@@ -74,6 +74,8 @@ struct State {
     bulk_running: usize,
     /// Whether the place is taken that is kept for bulk work of others than whoever has all of bulk's places.
     spare_running: bool,
+    /// The models and lanes of the batches that run.
+    models: Vec<(usize, Lane)>,
     /// Whose bulk work runs, once for each part of a batch.
     bulk_principals: Vec<PrincipalKey>,
     served: HashMap<(Lane, PrincipalKey), u64>,
@@ -232,6 +234,7 @@ impl State {
             RunSlot::Bulk => (self.running, self.bulk_running) = (self.running + 1, self.bulk_running + 1),
             RunSlot::Spare => self.spare_running = true,
         }
+        self.models.push((batch.model, batch.lane));
         if batch.lane == Lane::Bulk {
             self.bulk_principals.extend(batch.parts.iter().map(|part| part.job.principal));
         }
@@ -246,6 +249,8 @@ impl State {
                 (self.running, self.bulk_running) = (self.running - 1, self.bulk_running - 1);
             }
         }
+        let ran = self.models.iter().position(|ran| *ran == (batch.model, batch.lane));
+        ran.map(|index| self.models.swap_remove(index));
         for entry in &mut self.waiting {
             entry.running -= batch.parts.iter().filter(|part| Arc::ptr_eq(&part.job, &entry.job)).count();
         }
@@ -295,19 +300,29 @@ impl State {
                 principal: entry.job.principal,
                 has_bulk_running: self.bulk_principals.contains(&entry.job.principal),
                 has_its_share: entry.running >= share && now < entry.shares_until,
+                is_model_full: self.is_full(&entry.job),
                 served: self.served.get(&(entry.job.lane, entry.job.principal)).copied().unwrap_or(0),
                 arrived: entry.arrived,
-                model: Arc::as_ptr(&entry.job.model) as usize,
+                model: number_of(&entry.job.model),
                 company: company(&entry.job),
                 rows: &entry.tokens[entry.next..],
             })
             .collect();
         let picks = next_batch(&waiting, budget);
         drop(waiting);
-        let lane = self.waiting[picks.first()?.request].job.lane;
+        let first = &self.waiting[picks.first()?.request].job;
+        let (lane, model) = (first.lane, number_of(&first.model));
         let parts: Vec<Part> = picks.into_iter().map(|pick| self.hand_out(pick)).collect();
         self.waiting.retain(|entry| entry.next < entry.order.len());
-        Some(Batch { lane, parts })
+        Some(Batch { lane, model, parts })
+    }
+
+    /// Whether as many batches of a job's model run as may. Bulk work leaves one place to others where there are several.
+    fn is_full(&self, job: &Job) -> bool {
+        let places = job.model.backend.limits().places;
+        let of_model = || self.models.iter().filter(|(model, _)| *model == number_of(&job.model));
+        let of_bulk = || of_model().filter(|(_, lane)| *lane == Lane::Bulk);
+        of_model().count() >= places || job.lane == Lane::Bulk && of_bulk().count() >= (places - 1).max(1)
     }
 
     fn hand_out(&mut self, Pick { request, rows }: Pick) -> Part {
@@ -355,9 +370,15 @@ struct Part {
     results: Arc<Mutex<Results>>,
 }
 
+/// Tells a model from others that are open.
+fn number_of(model: &Arc<Model>) -> usize {
+    Arc::as_ptr(model) as usize
+}
+
 /// Rows that run together: one model, one lane.
 struct Batch {
     lane: Lane,
+    model: usize,
     parts: Vec<Part>,
 }
 

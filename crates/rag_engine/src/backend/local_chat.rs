@@ -1,6 +1,7 @@
 //! A chat model of this machine, in the shape of the other backends.
 
 use super::{Backend, Conditions, Limits};
+use crate::device::Device;
 use crate::llm::LocalModels;
 use rag_llm::MAX_CONTEXT;
 use rag_wire::{Chat, Completion, Failure};
@@ -21,7 +22,7 @@ impl LocalChatBackend {
 
 impl Backend for LocalChatBackend {
     fn limits(&self) -> Limits {
-        Limits { max_tokens: MAX_CONTEXT as usize, is_local: true, one_by_one: true, has_fixed_shapes: false }
+        Limits::one_by_one(Some(Device::Cpu), MAX_CONTEXT as usize)
     }
 
     fn health(&self, _allow_remote: bool) -> Result<(), String> {

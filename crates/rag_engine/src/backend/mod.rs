@@ -84,12 +84,26 @@ pub trait Backend: Send + Sync {
 pub struct Limits {
     /// Most tokens of one input, special tokens and prefix included.
     pub max_tokens: usize,
-    /// Whether it computes on this machine: then it waits for a worker and reads tokens. One elsewhere reads text.
-    pub is_local: bool,
+    /// The device of this machine that computes: then it waits for a worker and reads tokens. One elsewhere reads text.
+    pub device: Option<Device>,
+    /// Most batches that it computes at once.
+    pub places: usize,
     /// Whether inputs are best asked for one by one: it would not compute them together anyway.
     pub one_by_one: bool,
     /// Whether what must be reproducible is computed with others in batches of fixed shapes; else alone.
     pub has_fixed_shapes: bool,
+}
+
+impl Limits {
+    /// Those of a backend that computes each input by itself.
+    pub fn one_by_one(device: Option<Device>, max_tokens: usize) -> Self {
+        Self { max_tokens, device, places: usize::MAX, one_by_one: true, has_fixed_shapes: false }
+    }
+
+    /// Whether it computes on this machine.
+    pub fn is_local(&self) -> bool {
+        self.device.is_some()
+    }
 }
 
 /// One input: a text to embed, or a query and a passage to score.
@@ -121,7 +135,13 @@ pub struct Conditions<'a> {
 impl Conditions<'_> {
     /// No deadline, never withdrawn, and nothing beyond this machine.
     pub fn unlimited() -> Self {
-        Self { deadline: None, first_part_by: None, is_withdrawn: &|| false, allow_remote: false, is_reproducible: false }
+        Self {
+            deadline: None,
+            first_part_by: None,
+            is_withdrawn: &|| false,
+            allow_remote: false,
+            is_reproducible: false,
+        }
     }
 
     /// Fails if the call is late or nobody waits for it.

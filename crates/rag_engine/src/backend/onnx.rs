@@ -4,15 +4,21 @@ use super::{Backend, Conditions, Input, Limits, refuse_too_long, unsupported};
 use crate::batch_limits::FixedShape;
 use crate::device::Device;
 use crate::failure::{Explain, failure, internal};
+use crate::log;
 use crate::model::session::{RunStyle, Sessions};
 use crate::model::{ModelFolder, Row, not_loaded, runtime};
 use rag_wire::{Failure, FailureCode, ModelKind};
+
+/// Tokens of the rows by which it is tried out whether results depend on company.
+const PROBED_TOKENS: [u32; 4] = [64, 128, 192, 512];
 
 /// A model's sessions.
 pub struct OnnxBackend {
     name: String,
     kind: ModelKind,
     max_tokens: usize,
+    /// Whether rows in batches of fixed shapes are reproducible.
+    has_fixed_shapes: bool,
     sessions: Sessions,
 }
 
@@ -30,7 +36,22 @@ impl OnnxBackend {
         threads: usize,
     ) -> Result<Self, Failure> {
         let sessions = open_sessions(folder, device, style, threads)?;
-        Ok(Self { name: folder.name.clone(), kind: folder.kind, max_tokens: folder.max_tokens, sessions })
+        let is_shaped = sessions.style() == RunStyle::Gpu && !sessions.couples_rows();
+        let mut backend = Self {
+            name: folder.name.clone(),
+            kind: folder.kind,
+            max_tokens: folder.max_tokens,
+            has_fixed_shapes: false,
+            sessions,
+        };
+        backend.has_fixed_shapes = is_shaped && backend.keeps_results_in_shapes()?;
+        if is_shaped && !backend.has_fixed_shapes {
+            log::info(format_args!(
+                "model {} gives results that depend on what runs beside them: what must be reproducible runs alone",
+                folder.name
+            ));
+        }
+        Ok(backend)
     }
 
     /// Runs inputs together, as many as do not change each other's results.
@@ -43,7 +64,7 @@ impl OnnxBackend {
             let rest = &rows[results.len()..];
             let found = match (self.sessions.couples_rows(), conditions.is_reproducible) {
                 (false, false) => self.sessions.run(rest),
-                (false, true) if self.has_fixed_shapes() => {
+                (false, true) if self.has_fixed_shapes => {
                     let shape = FixedShape::of(rest[0].tokens());
                     let alike = rest.iter().take_while(|row| FixedShape::of(row.tokens()) == shape);
                     self.sessions.run_in_shape(&rest[..alike.take(shape.rows as usize).count()], shape)
@@ -55,9 +76,32 @@ impl OnnxBackend {
         Ok(results)
     }
 
-    fn has_fixed_shapes(&self) -> bool {
-        self.sessions.style() == RunStyle::Gpu
+    /// Whether, as far as some rows show, a row's result in a fixed shape is the same wherever it stands and whatever stands
+    /// beside it. Where a GPU adds in an order that depends on the place of a row, it is not.
+    fn keeps_results_in_shapes(&self) -> Result<bool, Failure> {
+        for tokens in PROBED_TOKENS.map(|tokens| tokens.min(self.max_tokens as u32)) {
+            let shape = FixedShape::of(tokens);
+            let rows: Vec<Row> = (0..shape.rows).map(|number| probe(number, tokens)).collect();
+            let run = |rows: &[&Row]| {
+                self.sessions.run_in_shape(rows, shape).map_err(|reason| failed(&self.name, &reason))
+            };
+            let forwards = run(&rows.iter().collect::<Vec<_>>())?;
+            let mut backwards = run(&rows.iter().rev().collect::<Vec<_>>())?;
+            backwards.reverse();
+            if forwards != backwards || run(&[&rows[1]])?[0] != forwards[1] {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
+}
+
+/// A row that is no text, of tokens that every vocabulary has.
+fn probe(number: u32, tokens: u32) -> Row {
+    let id = |at: u32| 10 + (at * (2 * number + 1) + 7 * number) % 90;
+    // Each ends somewhere else.
+    let tokens = tokens.saturating_sub(number % 48).max(1);
+    Row { ids: (0..tokens).map(id).collect(), types: vec![0; tokens as usize] }
 }
 
 /// Opens a model's first session.
@@ -82,9 +126,13 @@ pub(super) fn failed(model: &str, reason: &str) -> Failure {
 
 impl Backend for OnnxBackend {
     fn limits(&self) -> Limits {
-        let one_by_one = self.sessions.couples_rows();
-        let has_fixed_shapes = self.has_fixed_shapes();
-        Limits { max_tokens: self.max_tokens, is_local: true, one_by_one, has_fixed_shapes }
+        Limits {
+            max_tokens: self.max_tokens,
+            device: Some(self.sessions.device()),
+            places: self.sessions.places(),
+            one_by_one: self.sessions.couples_rows(),
+            has_fixed_shapes: self.has_fixed_shapes,
+        }
     }
 
     fn health(&self, _allow_remote: bool) -> Result<(), String> {

@@ -41,14 +41,16 @@ impl<S: PairScorer> PairwiseBackend<S> {
         scorer: Result<S, String>,
     ) -> Result<Self, Failure> {
         let scorer = scorer.map_err(|problem| not_loaded(&folder.name, &problem))?;
-        let sessions = open_sessions(folder, device, RunStyle::Cpu, threads)?;
+        let sessions = open_sessions(folder, device, RunStyle::of(device), threads)?;
         Ok(Self { name: folder.name.clone(), sessions, scorer })
     }
 }
 
 impl<S: PairScorer> Backend for PairwiseBackend<S> {
     fn limits(&self) -> Limits {
-        Limits { max_tokens: self.scorer.max_tokens(), is_local: true, one_by_one: true, has_fixed_shapes: false }
+        let sessions = &self.sessions;
+        let limits = Limits::one_by_one(Some(sessions.device()), self.scorer.max_tokens());
+        Limits { places: sessions.places(), ..limits }
     }
 
     fn health(&self, _allow_remote: bool) -> Result<(), String> {

@@ -59,7 +59,7 @@ impl Remote {
     }
 
     pub(super) fn limits(&self) -> Limits {
-        Limits { max_tokens: self.max_tokens, is_local: false, one_by_one: false, has_fixed_shapes: false }
+        Limits { one_by_one: false, ..Limits::one_by_one(None, self.max_tokens) }
     }
 
     /// Whether the endpoint may be asked. Asks no name server.

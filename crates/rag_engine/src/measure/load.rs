@@ -10,7 +10,7 @@ use crate::scheduler::{Job, Scheduler};
 use crate::ticket::{Ticket, Waited};
 use rag_wire::{Failure, Lane};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Chunks of one request: as many as a worker of the server asks for.
@@ -23,7 +23,7 @@ pub(super) const SCORES_ARE_REPRODUCIBLE: bool = true;
 const CALLS: usize = 50;
 
 /// Pairs and texts whose results are compared alone and in company.
-const COMPARED: usize = 48;
+const COMPARED: usize = 24;
 
 /// Tokens of a text of [`super::texts`], about: by it the number of clients is chosen.
 const TYPICAL_TOKENS: u32 = 160;
@@ -49,13 +49,12 @@ impl Done {
 }
 
 impl Load {
-    /// Starts so many workers, and how many of them bulk work may use. There are clients enough to fill a batch while two others
-    /// run, and to keep all workers busy.
-    pub(super) fn start(places: (usize, usize), limits: BatchLimits) -> Result<Self, String> {
+    /// Starts the workers. There are clients enough to fill a batch while two others run, and to keep all workers busy.
+    pub(super) fn start(threads: usize, limits: BatchLimits) -> Result<Self, String> {
         let for_batches = 3 * (limits.rows_of(TYPICAL_TOKENS) as usize).div_ceil(TEXTS_PER_REQUEST);
-        let clients = for_batches.max(places.0 + 1);
+        let clients = for_batches.max(threads + 1);
         let counters = Arc::<Counters>::default();
-        let scheduler = Scheduler::start(places.0, places.1, limits, clients as u32, counters.clone())
+        let scheduler = Scheduler::start(threads, threads, limits, clients as u32, counters.clone())
             .map_err(|e| format!("cannot start a thread: {e}"))?;
         Ok(Self { scheduler, counters, clients })
     }
@@ -72,10 +71,8 @@ impl Load {
 
     /// Embeds the texts, again and again, for a time; each client finishes what it has begun.
     pub(super) fn embed(&self, model: &Arc<Model>, texts: &[String], time: Duration) -> Result<Done, String> {
-        let requests: Vec<&[String]> = texts.chunks(TEXTS_PER_REQUEST).collect();
         let before = self.counted();
-        let took =
-            self.repeat(time, |round| self.vectors(model, requests[round % requests.len()]).map(drop))?;
+        let took = self.repeat(|elapsed| elapsed < time, |round| self.request(model, texts, round))?;
         let after = self.counted();
         Ok(Done { rows: after.0 - before.0, tokens: after.1 - before.1, time: took })
     }
@@ -89,11 +86,36 @@ impl Load {
         time: Duration,
     ) -> Result<Done, String> {
         let before = self.counted().2;
-        let took = self.repeat(time, |round| {
-            let inputs = pairs_of(model, texts, round * pairs, pairs)?;
-            self.compute(model, Lane::Interactive, SCORES_ARE_REPRODUCIBLE, inputs).map(drop)
-        })?;
+        let took = self.repeat(
+            |elapsed| elapsed < time,
+            |round| {
+                let inputs = pairs_of(model, texts, round * pairs, pairs)?;
+                self.compute(model, Lane::Interactive, SCORES_ARE_REPRODUCIBLE, inputs).map(drop)
+            },
+        )?;
         Ok(Done { rows: self.counted().2 - before, tokens: 0, time: took })
+    }
+
+    /// Embeds the texts of one request.
+    fn request(&self, model: &Arc<Model>, texts: &[String], round: usize) -> Result<(), String> {
+        let from = round % texts.len().div_ceil(TEXTS_PER_REQUEST) * TEXTS_PER_REQUEST;
+        self.vectors(model, &texts[from..texts.len().min(from + TEXTS_PER_REQUEST)]).map(drop)
+    }
+
+    /// How long the vector of a question takes while texts are embedded in all places that bulk work may have.
+    pub(super) fn query_beside_bulk(&self, model: &Arc<Model>, texts: &[String]) -> Result<Duration, String> {
+        let is_done = AtomicBool::new(false);
+        let bulk = || {
+            let goes_on = |_| !is_done.load(Ordering::Relaxed);
+            self.repeat(goes_on, |round| self.request(model, texts, round))
+        };
+        std::thread::scope(|scope| {
+            let bulk = scope.spawn(bulk);
+            let query = self.query(model, texts);
+            is_done.store(true, Ordering::Relaxed);
+            bulk.join().unwrap_or_else(|_| Err("a thread panicked".into()))?;
+            query
+        })
     }
 
     /// How long the vector of a question takes, alone on the device.
@@ -105,7 +127,12 @@ impl Load {
     }
 
     /// How long the scores of a search's pairs take, alone on the device.
-    pub(super) fn search(&self, model: &Arc<Model>, texts: &[String], pairs: usize) -> Result<Duration, String> {
+    pub(super) fn search(
+        &self,
+        model: &Arc<Model>,
+        texts: &[String],
+        pairs: usize,
+    ) -> Result<Duration, String> {
         median(|round| {
             let inputs = pairs_of(model, texts, round * pairs, pairs)?;
             self.compute(model, Lane::Interactive, SCORES_ARE_REPRODUCIBLE, inputs).map(drop)
@@ -120,16 +147,28 @@ impl Load {
         reranker: &Arc<Model>,
         texts: &[String],
     ) -> Result<usize, String> {
-        let texts = &texts[..texts.len().min(COMPARED)];
-        let row = |text: &String| Ok(Input { row: embedding.tokenizer.encode(text)?, ..Input::default() });
-        // Of every length, as sentences and questions are.
-        let cut = |(number, text): (usize, &String)| {
-            text.split(' ').take(3 + 5 * number).collect::<Vec<_>>().join(" ")
+        // Of every length that a model takes, as questions, sentences and chunks are.
+        let words: Vec<&str> = texts.iter().flat_map(|text| text.split(' ')).collect();
+        let cut = |number: usize| {
+            words
+                .iter()
+                .cycle()
+                .skip(101 * number)
+                .take(3 + 16 * number)
+                .copied()
+                .collect::<Vec<_>>()
+                .join(" ")
         };
-        let sentences: Vec<String> = texts.iter().enumerate().map(cut).collect();
-        let sentences: Result<Vec<_>, String> = sentences.iter().map(row).collect();
+        let texts: Vec<String> = (0..COMPARED).map(cut).collect();
+        let row = |text: &String| {
+            let row = embedding.tokenizer.encode(text)?;
+            Ok((row.ids.len() <= embedding.folder.max_tokens).then(|| Input { row, ..Input::default() }))
+        };
+        let rows: Result<Vec<_>, String> = texts.iter().map(row).collect();
+        let rows: Vec<Input> = rows?.into_iter().flatten().collect();
+        let pairs = pairs_of(reranker, &texts, 0, texts.len())?;
         let mut changed = 0;
-        for (model, inputs) in [(embedding, sentences?), (reranker, pairs_of(reranker, texts, 0, texts.len())?)] {
+        for (model, inputs) in [(embedding, rows), (reranker, pairs)] {
             let ask = |inputs: Vec<Input>| self.compute(model, Lane::Interactive, true, inputs);
             let mut alone = Vec::new();
             for input in &inputs {
@@ -139,7 +178,8 @@ impl Load {
             let mut backwards = ask(inputs.into_iter().rev().collect())?;
             backwards.reverse();
             let all = alone.iter().zip(&together).zip(&backwards);
-            changed += all.filter(|((alone, together), backwards)| alone != together || alone != backwards).count();
+            changed +=
+                all.filter(|((alone, together), backwards)| alone != together || alone != backwards).count();
         }
         Ok(changed)
     }
@@ -153,10 +193,10 @@ impl Load {
         (texts, tokens, pairs)
     }
 
-    /// All clients ask, each at least once, until the time is over. Returns how long it took, or a problem of one of them.
+    /// All clients ask, each at least once, as long as it goes on. Returns how long it took, or a problem of one of them.
     fn repeat(
         &self,
-        time: Duration,
+        goes_on: impl Fn(Duration) -> bool + Sync,
         ask: impl Fn(usize) -> Result<(), String> + Sync,
     ) -> Result<Duration, String> {
         let started = Instant::now();
@@ -164,7 +204,7 @@ impl Load {
         let client = || -> Result<(), String> {
             loop {
                 ask(next.fetch_add(1, Ordering::Relaxed))?;
-                if started.elapsed() >= time {
+                if !goes_on(started.elapsed()) {
                     return Ok(());
                 }
             }
@@ -211,8 +251,7 @@ fn question(text: &str) -> String {
 fn pairs_of(model: &Model, texts: &[String], from: usize, pairs: usize) -> Result<Vec<Input>, String> {
     let text = |number: usize| texts[(from + number) % texts.len()].as_str();
     let question = question(text(0));
-    let input =
-        |number| Ok(Input { row: model.pairs.encode(&question, text(number))?, ..Input::default() });
+    let input = |number| Ok(Input { row: model.pairs.encode(&question, text(number))?, ..Input::default() });
     (0..pairs).map(input).collect()
 }
 

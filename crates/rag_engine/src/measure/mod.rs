@@ -8,7 +8,7 @@ mod load;
 mod texts;
 mod vectors;
 
-use crate::device::{self, Device};
+use crate::device;
 use crate::model::{Model, Registry, runtime};
 use crate::process;
 use load::{Load, TEXTS_PER_REQUEST, in_words};
@@ -88,11 +88,10 @@ fn report(arguments: &MeasureArguments) -> Result<Vec<(&'static str, String)>, S
         threads => threads,
     };
     let folders = vec![text_of(&arguments.models)?.to_owned()];
-    let places = choice.places(threads, threads);
-    let registry = Registry::new(folders, &arguments.embedding, &arguments.reranker, choice.device, places.0);
-    let embedding = open(&registry, &arguments.embedding, ModelKind::Embedding, places.0)?;
-    let reranker = open(&registry, &arguments.reranker, ModelKind::Reranker, places.0)?;
-    let load = Load::start(places, choice.batch_limits)?;
+    let registry = Registry::new(folders, &arguments.embedding, &arguments.reranker, choice.device, threads);
+    let embedding = open(&registry, &arguments.embedding, ModelKind::Embedding, threads)?;
+    let reranker = open(&registry, &arguments.reranker, ModelKind::Reranker, threads)?;
+    let load = Load::start(threads, choice.batch_limits)?;
 
     let texts = texts::texts(arguments.texts as usize);
     // Before anything is timed: the first runs on a GPU take its memory and choose its kernels.
@@ -106,9 +105,10 @@ fn report(arguments: &MeasureArguments) -> Result<Vec<(&'static str, String)>, S
     }
     let time = Duration::from_secs(arguments.seconds);
     let embedded = load.embed(&embedding, &texts, time)?;
-    let pairs = device::pair_budget(choice.device, true);
+    let pairs = device::pair_budget(reranker.backend.limits().device);
     let scored = load.score(&reranker, &texts, pairs, time)?;
     let query = load.query(&embedding, &texts)?;
+    let query_beside_bulk = load.query_beside_bulk(&embedding, &texts)?;
     let search = load.search(&reranker, &texts, pairs)?;
     let changed = load.changed_in_company(&embedding, &reranker, &texts)?;
 
@@ -125,18 +125,19 @@ fn report(arguments: &MeasureArguments) -> Result<Vec<(&'static str, String)>, S
         ("device", choice.device.to_string()),
         ("onnxruntime", runtime::version()?),
         ("threads", threads.to_string()),
-        ("embedding_graph", graph(&embedding, choice.device)),
+        ("embedding_graph", graph(&embedding)),
         ("embedding_runs", runs(&embedding, false)),
         ("chunks_per_second", embedded.per_second(embedded.rows)),
         ("tokens_per_second", embedded.per_second(embedded.tokens)),
         ("chunks", embedded.rows.to_string()),
         ("chunk_seconds", format!("{:.2}", embedded.time.as_secs_f64())),
-        ("reranker_graph", graph(&reranker, choice.device)),
+        ("reranker_graph", graph(&reranker)),
         ("reranker_runs", runs(&reranker, load::SCORES_ARE_REPRODUCIBLE)),
         ("pairs_per_second", scored.per_second(scored.rows)),
         ("pairs", scored.rows.to_string()),
         ("pair_seconds", format!("{:.2}", scored.time.as_secs_f64())),
         ("query_ms", in_milliseconds(query)),
+        ("query_beside_bulk_ms", in_milliseconds(query_beside_bulk)),
         ("search_pairs", pairs.to_string()),
         ("search_pairs_ms", in_milliseconds(search)),
         ("changed_in_company", changed.to_string()),
@@ -148,7 +149,7 @@ fn report(arguments: &MeasureArguments) -> Result<Vec<(&'static str, String)>, S
 /// Opens a model of this machine and what it needs for so many threads.
 fn open(registry: &Arc<Registry>, name: &str, kind: ModelKind, threads: usize) -> Result<Arc<Model>, String> {
     let model = registry.model(Some(name), kind, None).map_err(in_words)?;
-    if !model.backend.limits().is_local {
+    if !model.backend.limits().is_local() {
         return Err(format!("model \"{name}\" is not computed on this machine"));
     }
     model.backend.warm_up(threads).map_err(in_words)?;
@@ -168,8 +169,8 @@ fn in_milliseconds(time: Duration) -> String {
 }
 
 /// The model's name and the file that is run of it.
-fn graph(model: &Model, device: Device) -> String {
-    let file = model.folder.graph_on(device);
+fn graph(model: &Model) -> String {
+    let file = model.backend.limits().device.and_then(|device| model.folder.graph_on(device));
     let name = file.as_deref().and_then(Path::file_name).unwrap_or_default();
     format!("{}/{}", model.folder.name, name.to_string_lossy())
 }

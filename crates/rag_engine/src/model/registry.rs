@@ -149,7 +149,7 @@ impl Registry {
             info.problem = problem;
             match loaded.models.get(&name) {
                 Some(Slot::Ready(model)) => {
-                    info.loaded = model.backend.limits().is_local;
+                    info.loaded = model.backend.limits().is_local();
                     info.dimension = model.folder.dimension.unwrap_or(info.dimension);
                 }
                 Some(Slot::Failed(failure, _)) => {
@@ -235,7 +235,7 @@ impl Registry {
         let pairs = PairEncoder::open(&folder, &tokenizer).map_err(unreadable)?;
         let backend = backend::open(&folder, self.device, self.threads)?;
         let limits = backend.limits();
-        if limits.is_local {
+        if let Some(device) = limits.device {
             // A first run shows that the model works, and how wide its vectors are.
             let row = match folder.kind {
                 ModelKind::Embedding => tokenizer.encode("ready"),
@@ -245,9 +245,8 @@ impl Registry {
             folder.dimension = try_out(backend.as_ref(), &folder, row)?.or(folder.dimension);
             let how = if limits.one_by_one { "one row at a time" } else { "in batches" };
             log::info(format_args!(
-                "model {} loaded on {} in {} ms, runs {how}",
+                "model {} loaded on {device} in {} ms, runs {how}",
                 folder.name,
-                self.device,
                 started.elapsed().as_millis()
             ));
         }

@@ -49,12 +49,7 @@ fn version_of(info: &str) -> &str {
 
 /// Opens a session on `threads` threads. They sleep when idle: spinning would take the database's cores. The bytes of
 /// `addition` are read as if they stood behind those of the graph's file.
-pub(crate) fn open(
-    graph: &Path,
-    addition: &[u8],
-    device: Device,
-    threads: usize,
-) -> Result<Session, String> {
+pub(crate) fn open(graph: &Path, addition: &[u8], device: Device, threads: usize) -> Result<Session, String> {
     let Some(Ok(environment)) = ENVIRONMENT.get() else { return Err("ONNX Runtime is not loaded".into()) };
     let mut builder = sleeping(environment, threads).map_err(|e| e.message().to_owned())?;
     if let Device::Cuda(ordinal) = device {

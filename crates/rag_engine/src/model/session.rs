@@ -15,12 +15,16 @@ use ort::session::{Session, SessionOutputs};
 use ort::value::{DynValue, PrimitiveTensorElementType, Tensor, TensorElementType};
 use rag_wire::ModelKind;
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Weights beyond which a model has one session with all threads: more copies would cost more memory than they
 /// gain in throughput.
 const SMALL_MODEL_BYTES: u64 = 256 << 20;
+
+/// Batches that a GPU computes of one model at once: two of bulk work, of which one is copied while the other is computed, and
+/// one more, so that a question need not wait for them. More would be small ones, for each takes what waits.
+const GPU_SESSIONS: usize = 3;
 
 /// One input: token ids and segment ids, special tokens included, without padding.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -100,9 +104,22 @@ impl Sessions {
         style: RunStyle,
         threads: usize,
     ) -> Result<Self, String> {
-        let graph = folder.graph_on(device).ok_or("the model is behind an endpoint")?;
-        let small = graph::weight_bytes(&graph) <= SMALL_MODEL_BYTES;
-        let (most, threads_each) = if small { (threads.max(1) + 1, 1) } else { (1, threads.max(1)) };
+        const ELSEWHERE: &str = "the model is behind an endpoint";
+        let mut graph = folder.graph_on(device).ok_or(ELSEWHERE)?;
+        let mut couples_rows = couples_rows(&graph)?;
+        let (mut device, mut style) = (device, style);
+        if couples_rows && device != Device::Cpu {
+            // Made for processors: a GPU would run each row alone, and leave half of the operators to the processor.
+            (device, style) = (Device::Cpu, RunStyle::Cpu);
+            graph = folder.graph_on(device).ok_or(ELSEWHERE)?;
+            couples_rows = self::couples_rows(&graph)?;
+        }
+        let is_small = graph::weight_bytes(&graph) <= SMALL_MODEL_BYTES;
+        let (most, threads_each) = match (is_small, style) {
+            (true, RunStyle::Cpu) => (threads.max(1) + 1, 1),
+            (true, RunStyle::Gpu) => (GPU_SESSIONS, 1),
+            (false, _) => (1, threads.max(1)),
+        };
         let mut first = runtime::open(&graph, &[], device, threads_each)?;
         let outputs: Vec<_> =
             first.outputs().iter().map(|o| (o.name().to_owned(), o.dtype().clone())).collect();
@@ -121,7 +138,6 @@ impl Sessions {
         if !inputs.iter().any(|(_, input, _)| *input == Input::Ids) {
             return Err("the graph has no input named input_ids".into());
         }
-        let couples_rows = graph::couples_rows(&graph).map_err(|e| format!("{}: {e}", graph.display()))?;
         Ok(Self {
             folder: folder.clone(),
             graph,
@@ -136,6 +152,16 @@ impl Sessions {
             idle: Mutex::new(Idle { sessions: vec![OpenSession::new(first, device)?], open: 1 }),
             returned: Condvar::new(),
         })
+    }
+
+    /// Where they run: a model made for processors is not run on a GPU.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// Most batches at once.
+    pub fn places(&self) -> usize {
+        self.most
     }
 
     /// How they run rows.
@@ -322,6 +348,10 @@ impl Sessions {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).sessions.push(open);
         self.returned.notify_one();
     }
+}
+
+fn couples_rows(graph: &Path) -> Result<bool, String> {
+    graph::couples_rows(graph).map_err(|e| format!("{}: {e}", graph.display()))
 }
 
 /// Counts a session as open until it is dropped: forgotten where the session goes back to the pool.

@@ -216,7 +216,7 @@ fn tokenizer(model: &str, max_tokens: usize) -> Tokenizer {
 fn onnx(name: &'static str, folder: &ModelFolder) -> Subject {
     runtime::load(&set_by_make_test("RAG_TEST_ONNXRUNTIME")).unwrap();
     let backend = backend::open(folder, Device::Cpu, 2).unwrap();
-    assert!(backend.limits().is_local, "{name}");
+    assert!(backend.limits().is_local(), "{name}");
     let takes_pieces = backend.limits().one_by_one;
     let tokenizer = Tokenizer::open(&folder.tokenizer, folder.max_tokens).unwrap();
     let dimension = folder.dimension.unwrap() as usize;
@@ -231,7 +231,7 @@ fn installed(model: &str) -> ModelFolder {
 fn elsewhere(name: &'static str, folders: &[String], server: Server, tokenizer: Tokenizer) -> Subject {
     let folder = ModelFolder::find(folders, "remote").unwrap().unwrap();
     let backend = backend::open(&folder, Device::Cpu, 2).unwrap();
-    assert!(!backend.limits().is_local, "{name}");
+    assert!(!backend.limits().is_local(), "{name}");
     let dimension = folder.dimension.unwrap() as usize;
     let work: Option<Box<dyn Fn() -> usize>> = Some(Box::new(move || server.requests().len()));
     Subject { name, backend, tokenizer, dimension, tolerance: 1e-4, work, takes_pieces: true }

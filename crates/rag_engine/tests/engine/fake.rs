@@ -1,6 +1,7 @@
 //! A backend without a model, for tests: the same tokens give the same numbers on every machine.
 
 use rag_engine::backend::{Backend, Conditions, Input, Limits, refuse_too_long};
+use rag_engine::device::Device;
 use rag_wire::{Chat, Completion, Failure, FailureCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -53,7 +54,7 @@ impl FakeBackend {
 
 impl Backend for FakeBackend {
     fn limits(&self) -> Limits {
-        Limits { max_tokens: self.max_tokens, is_local: true, one_by_one: true, has_fixed_shapes: false }
+        Limits::one_by_one(Some(Device::Cpu), self.max_tokens)
     }
 
     fn health(&self, _allow_remote: bool) -> Result<(), String> {

@@ -50,7 +50,8 @@ fn vectors_are_those_of_the_other_style_for_each_pooling_and_number_format() {
             let models = models(&shape, CONFIG);
             let pooling = models.path().join("tiny/1_Pooling");
             std::fs::create_dir(&pooling).unwrap();
-            std::fs::write(pooling.join("config.json"), format!(r#"{{"pooling_mode_{mode}":true}}"#)).unwrap();
+            std::fs::write(pooling.join("config.json"), format!(r#"{{"pooling_mode_{mode}":true}}"#))
+                .unwrap();
             let folder = folder(models.path(), "tiny");
             let inputs = inputs(&folder, &texts);
             let inputs: Vec<&Input> = inputs.iter().collect();
