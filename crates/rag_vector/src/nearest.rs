@@ -5,7 +5,7 @@ use crate::fine::FineQuery;
 use crate::layout::BLOCK;
 use crate::query::Query;
 use crate::reach::reach;
-use crate::scan::scan;
+use crate::scan::{above, scan};
 use crate::{Codes, Error};
 use std::cmp::Ordering;
 
@@ -111,7 +111,8 @@ fn by_one_bit(
     goes_on: GoesOn,
 ) -> Result<Vec<Candidate>, Error> {
     let mut best = Best::new(limit);
-    let mut estimates = Vec::with_capacity(BLOCKS_AT_ONCE * BLOCK);
+    let mut estimates = Vec::with_capacity(BLOCKS_AT_ONCE);
+    let mut places = vec![0; BLOCKS_AT_ONCE * BLOCK];
     for (source, codes) in codes.iter().enumerate() {
         if codes.dimension() != unit.len() {
             return Err(Error::Dimension { found: codes.dimension(), expected: unit.len() });
@@ -124,10 +125,12 @@ fn by_one_bit(
             }
             let first = part * BLOCKS_AT_ONCE * BLOCK;
             scan(&relative, codes.header(), blocks, &mut estimates);
-            for (place, estimate) in estimates.iter().enumerate() {
-                let entry = first + place;
-                if *estimate > best.threshold && accept.is_none_or(|accept| accept(source, entry)) {
-                    best.push(Candidate { source, entry, estimate: *estimate });
+            let count = above(&estimates, best.threshold, &mut places);
+            for place in &places[..count] {
+                let (entry, estimate) = (first + place, estimates.as_flattened()[*place]);
+                // Those before it may have raised the threshold.
+                if estimate > best.threshold && accept.is_none_or(|accept| accept(source, entry)) {
+                    best.push(Candidate { source, entry, estimate });
                 }
             }
         }
