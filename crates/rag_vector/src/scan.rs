@@ -38,9 +38,9 @@ fn of_block(query: &Query, block: &[u8]) -> [f32; BLOCK] {
     let (words, _) = words.as_chunks::<{ BLOCK * 8 }>();
     let mut sums = [0_i64; BLOCK];
     for (word, planes) in words.iter().zip(&query.planes) {
-        // A compiler that may reckon with several words at once makes vectors of the words of one entry, and takes five
-        // times as long to get them into registers and out. Not knowing where the planes are it takes word by word, and
-        // makes vectors of entries.
+        // A compiler that may reckon with several words at once makes vectors of the words of one entry, and with getting
+        // them in and out it takes four times as long. Not knowing where the planes are it goes word by word, and makes
+        // vectors of entries.
         let planes = black_box(planes);
         let (entries, _) = word.as_chunks::<8>();
         for (sum, bits) in sums.iter_mut().zip(entries) {
