@@ -5,7 +5,7 @@ use crate::fine::FineQuery;
 use crate::layout::BLOCK;
 use crate::query::Query;
 use crate::reach::reach;
-use crate::scan::scan;
+use crate::scan::{above, scan};
 use crate::{Codes, Error};
 use std::cmp::Ordering;
 
@@ -111,7 +111,8 @@ fn by_one_bit(
     goes_on: GoesOn,
 ) -> Result<Vec<Candidate>, Error> {
     let mut best = Best::new(limit);
-    let mut estimates = Vec::with_capacity(BLOCKS_AT_ONCE * BLOCK);
+    let mut estimates = Vec::with_capacity(BLOCKS_AT_ONCE);
+    let mut places = vec![0; BLOCKS_AT_ONCE * BLOCK];
     for (source, codes) in codes.iter().enumerate() {
         if codes.dimension() != unit.len() {
             return Err(Error::Dimension { found: codes.dimension(), expected: unit.len() });
@@ -124,10 +125,12 @@ fn by_one_bit(
             }
             let first = part * BLOCKS_AT_ONCE * BLOCK;
             scan(&relative, codes.header(), blocks, &mut estimates);
-            for (place, estimate) in estimates.iter().enumerate() {
-                let entry = first + place;
-                if *estimate > best.threshold && accept.is_none_or(|accept| accept(source, entry)) {
-                    best.push(Candidate { source, entry, estimate: *estimate });
+            let count = above(&estimates, best.threshold, &mut places);
+            for place in &places[..count] {
+                let (entry, estimate) = (first + place, estimates.as_flattened()[*place]);
+                // Those before it may have raised the threshold.
+                if estimate > best.threshold && accept.is_none_or(|accept| accept(source, entry)) {
+                    best.push(Candidate { source, entry, estimate });
                 }
             }
         }
@@ -157,9 +160,22 @@ impl Best {
     }
 
     fn drop_worst(&mut self) {
-        let (_, last, _) = self.kept.select_nth_unstable_by(self.limit - 1, in_order);
-        self.threshold = last.estimate;
-        self.kept.truncate(self.limit);
+        let mut estimates: Vec<f32> = self.kept.iter().map(|candidate| candidate.estimate).collect();
+        let (better, last, _) = estimates.select_nth_unstable_by(self.limit - 1, |a, b| b.total_cmp(a));
+        let last = *last;
+        let mut equal = 1 + better.iter().filter(|estimate| estimate.total_cmp(&last).is_eq()).count();
+        let mut stay = 0;
+        for place in 0..self.kept.len() {
+            let candidate = self.kept[place];
+            let order = candidate.estimate.total_cmp(&last);
+            // Whether one stays is anyone's guess, also the processor's: so there is no branch.
+            let is_first_equal = order.is_eq() & (equal > 0);
+            equal -= usize::from(is_first_equal);
+            self.kept[stay] = candidate;
+            stay += usize::from(order.is_gt() | is_first_equal);
+        }
+        self.kept.truncate(stay);
+        self.threshold = last;
     }
 
     fn into_sorted(mut self) -> Vec<Candidate> {
@@ -174,4 +190,29 @@ impl Best {
 /// The higher estimate first, and of equal ones the first entry.
 fn in_order(a: &Candidate, b: &Candidate) -> Ordering {
     b.estimate.total_cmp(&a.estimate).then((a.source, a.entry).cmp(&(b.source, b.entry)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_best_are_the_first_of_all_in_order(steps in prop::collection::vec(-9_i8..9, 0..300), limit in 1_usize..40) {
+            let candidate = |(entry, step): (usize, &i8)| {
+                Candidate { source: entry / 100, entry: entry % 100, estimate: f32::from(*step) }
+            };
+            let mut all: Vec<Candidate> = steps.iter().enumerate().map(candidate).collect();
+            let mut best = Best::new(limit);
+            for candidate in &all {
+                if candidate.estimate > best.threshold {
+                    best.push(*candidate);
+                }
+            }
+            all.sort_by(in_order);
+            all.truncate(limit);
+            prop_assert_eq!(best.into_sorted(), all);
+        }
+    }
 }
