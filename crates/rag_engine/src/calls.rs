@@ -28,6 +28,12 @@ const MOST_BYTES_PER_TOKEN: usize = 64;
 /// Sentences of a document that wait for a model together.
 const SENTENCES_AT_ONCE: usize = 64;
 
+/// Passages to score whose tokens a thread makes at least: some milliseconds.
+const PASSAGES_PER_THREAD: usize = 16;
+
+/// Most threads that make tokens for one call.
+const MOST_THREADS: usize = 8;
+
 /// From so many bytes on, documents are prepared one after the other.
 const LARGE_DOCUMENT_BYTES: u64 = 4 << 20;
 
@@ -223,12 +229,22 @@ fn rerank(
         let query = if query == start { whole_query.clone() } else { query.into() };
         Ok(Input { query: Some(query), text: passage.to_owned(), row })
     };
+    let cached = |passage: &String| match engine.cached(&cache_key(passage)) {
+        Some(Value::Score(score)) => Some(score),
+        _ => None,
+    };
+    let cached: Vec<Option<f32>> = passages.iter().map(cached).collect();
+    let unknown = passages.iter().zip(&cached).filter(|(_, score)| score.is_none());
+    let mut unknown: Vec<&str> = unknown.map(|(passage, _)| passage.as_str()).collect();
+    unknown.sort_unstable();
+    unknown.dedup();
+    let encoded = encode_all(&unknown, encode).map_err(unreadable)?;
+    let mut encoded: HashMap<&str, Input> = unknown.into_iter().zip(encoded).collect();
     let mut rows = Rows::default();
-    for passage in passages {
-        if let Some(Value::Score(score)) = engine.cached(&cache_key(passage)) {
-            rows.cached(vec![score]);
-        } else {
-            rows.wanted(passage, || encode(passage).map_err(unreadable))?;
+    for (passage, score) in passages.iter().zip(cached) {
+        match score {
+            Some(score) => rows.cached(vec![score]),
+            None => rows.wanted(passage, || Ok(encoded.remove(passage.as_str()).unwrap_or_default()))?,
         }
     }
     drop(permit);
@@ -238,6 +254,25 @@ fn rerank(
         engine.keep(cache_key(passage), Value::Score(*score));
     }
     Ok(Reply::Scores { model: model.folder.name.clone(), scores })
+}
+
+/// Makes the inputs of passages, many of them on several threads: a GPU scores a pair in less time than it takes to read it.
+fn encode_all(
+    passages: &[&str],
+    encode: impl Fn(&str) -> Result<Input, String> + Sync,
+) -> Result<Vec<Input>, String> {
+    let encode = |passages: &[&str]| passages.iter().map(|passage| encode(passage)).collect();
+    let part = passages.len().div_ceil(MOST_THREADS).max(PASSAGES_PER_THREAD);
+    if passages.len() <= part {
+        return encode(passages);
+    }
+    let parts: Vec<Result<Vec<Input>, String>> = std::thread::scope(|scope| {
+        let threads = passages.chunks(part).map(|part| scope.spawn(move || encode(part)));
+        let threads: Vec<_> = threads.collect();
+        let panicked = |_| Err("a thread panicked".to_owned());
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
+    });
+    Ok(parts.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 /// The one permit for large texts, if this is one: what tokenising it takes of memory is then taken once.

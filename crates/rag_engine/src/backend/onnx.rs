@@ -5,7 +5,7 @@ use crate::batch_limits::FixedShape;
 use crate::device::Device;
 use crate::failure::{Explain, failure, internal};
 use crate::log;
-use crate::model::session::{RunStyle, Sessions};
+use crate::model::session::{Rows, RunStyle, Sessions};
 use crate::model::{ModelFolder, Row, not_loaded, runtime};
 use rag_wire::{Failure, FailureCode, ModelKind};
 
@@ -62,15 +62,16 @@ impl OnnxBackend {
         while results.len() < rows.len() {
             conditions.check()?;
             let rest = &rows[results.len()..];
-            let found = match (self.sessions.couples_rows(), conditions.is_reproducible) {
-                (false, false) => self.sessions.run(rest),
+            let (count, company) = match (self.sessions.couples_rows(), conditions.is_reproducible) {
+                (false, false) => (rest.len(), Rows::Batch),
                 (false, true) if self.has_fixed_shapes => {
                     let shape = FixedShape::of(rest[0].tokens());
                     let alike = rest.iter().take_while(|row| FixedShape::of(row.tokens()) == shape);
-                    self.sessions.run_in_shape(&rest[..alike.take(shape.rows as usize).count()], shape)
+                    (alike.take(shape.rows as usize).count(), Rows::Shaped(shape))
                 }
-                _ => self.sessions.run(&rest[..1]),
+                _ => (1, Rows::Alone),
             };
+            let found = self.sessions.run(&rest[..count], company);
             results.extend(found.map_err(|reason| failed(&self.name, &reason))?);
         }
         Ok(results)
@@ -83,7 +84,7 @@ impl OnnxBackend {
             let shape = FixedShape::of(tokens);
             let rows: Vec<Row> = (0..shape.rows).map(|number| probe(number, tokens)).collect();
             let run = |rows: &[&Row]| {
-                self.sessions.run_in_shape(rows, shape).map_err(|reason| failed(&self.name, &reason))
+                self.sessions.run(rows, Rows::Shaped(shape)).map_err(|reason| failed(&self.name, &reason))
             };
             let forwards = run(&rows.iter().collect::<Vec<_>>())?;
             let mut backwards = run(&rows.iter().rev().collect::<Vec<_>>())?;

@@ -22,8 +22,8 @@ use std::sync::{Condvar, Mutex, PoisonError};
 /// gain in throughput.
 const SMALL_MODEL_BYTES: u64 = 256 << 20;
 
-/// Batches that a GPU computes of one model at once: two of bulk work, of which one is copied while the other is computed, and
-/// one more, so that a question need not wait for them. More would be small ones, for each takes what waits.
+/// Batches of one model that are on a GPU at once: one that is computed, one that is copied meanwhile, and one more, so that a
+/// question need not wait for them. More would be small ones, for each takes what waits.
 const GPU_SESSIONS: usize = 3;
 
 /// One input: token ids and segment ids, special tokens included, without padding.
@@ -59,6 +59,26 @@ impl RunStyle {
     }
 }
 
+/// In which company rows run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// Any that have come together.
+    Batch,
+    /// One alone.
+    Alone,
+    /// Those of one fixed shape, filled up to it.
+    Shaped(FixedShape),
+}
+
+/// Rows that run together, each filled up to `length` with the token `fill`.
+struct Batch<'a> {
+    rows: &'a [&'a Row],
+    length: usize,
+    fill: u32,
+    /// Whether nobody needs its results to be reproducible.
+    is_bulk: bool,
+}
+
 /// The sessions of one model.
 pub struct Sessions {
     folder: ModelFolder,
@@ -72,6 +92,9 @@ pub struct Sessions {
     inputs: Vec<(String, Input, TensorElementType)>,
     output: Output,
     couples_rows: bool,
+    /// On a GPU, held by whoever computes what must be reproducible, and by whoever computes anything else. Two batches at once
+    /// take as long as one after the other, and now and then many times as long.
+    computing: [Mutex<()>; 2],
     idle: Mutex<Idle>,
     returned: Condvar,
 }
@@ -149,6 +172,7 @@ impl Sessions {
             inputs,
             output,
             couples_rows,
+            computing: Default::default(),
             idle: Mutex::new(Idle { sessions: vec![OpenSession::new(first, device)?], open: 1 }),
             returned: Condvar::new(),
         })
@@ -187,19 +211,19 @@ impl Sessions {
         }
     }
 
-    /// Runs rows in one batch: a normalised vector per row, or a vector of one logit.
-    pub fn run(&self, rows: &[&Row]) -> Result<Vec<Vec<f32>>, String> {
+    /// Runs rows: a normalised vector per row, or a vector of one logit.
+    pub fn run(&self, rows: &[&Row], company: Rows) -> Result<Vec<Vec<f32>>, String> {
         let longest = rows.iter().map(|row| row.ids.len()).max().unwrap_or(0);
-        self.with_outputs(rows, longest, self.folder.pad_id, |outputs| self.results(outputs, rows))
-    }
-
-    /// Runs rows in one batch of so many rows and tokens, which are filled up.
-    pub fn run_in_shape(&self, rows: &[&Row], shape: FixedShape) -> Result<Vec<Vec<f32>>, String> {
-        let fill = rows.first().copied().into_iter().cycle().take(shape.rows as usize);
-        let filled: Vec<&Row> = rows.iter().copied().chain(fill.skip(rows.len())).collect();
-        let length = shape.tokens as usize;
-        let results = |outputs: &SessionOutputs<'_>| self.results(outputs, &filled);
-        let mut results = self.with_outputs(&filled, length, self.folder.pad_id, results)?;
+        let (count, length) = match company {
+            Rows::Batch | Rows::Alone => (rows.len(), longest),
+            Rows::Shaped(shape) => (rows.len().max(shape.rows as usize), longest.max(shape.tokens as usize)),
+        };
+        let missing = count - rows.len();
+        let fill = rows.first().copied().into_iter().cycle().take(missing);
+        let filled: Vec<&Row> = rows.iter().copied().chain(fill).collect();
+        let is_bulk = company == Rows::Batch;
+        let batch = Batch { rows: &filled, length, fill: self.folder.pad_id, is_bulk };
+        let mut results = self.with_outputs(&batch, |outputs| self.results(outputs, &filled))?;
         results.truncate(rows.len());
         Ok(results)
     }
@@ -213,7 +237,8 @@ impl Sessions {
         read: impl FnOnce(&[f32], usize) -> Result<T, String>,
     ) -> Result<T, String> {
         let (length, fill) = filled.unwrap_or((0, self.folder.pad_id));
-        self.with_outputs(&[row], length.max(row.ids.len()), fill, |outputs| {
+        let batch = Batch { rows: &[row], length: length.max(row.ids.len()), fill, is_bulk: false };
+        self.with_outputs(&batch, |outputs| {
             let Output::Tokens(name) = &self.output else {
                 return Err("the graph has no output of tokens".into());
             };
@@ -227,18 +252,16 @@ impl Sessions {
         })
     }
 
-    /// Runs rows, each filled up to `length` with the token `fill`, and reads what comes out.
+    /// Runs a batch, and reads what comes out.
     fn with_outputs<T>(
         &self,
-        rows: &[&Row],
-        length: usize,
-        fill: u32,
+        batch: &Batch<'_>,
         read: impl FnOnce(&SessionOutputs<'_>) -> Result<T, String>,
     ) -> Result<T, String> {
         let mut open = self.take()?;
         // A session that panicked is dropped with its thread's unwinding, and another may be opened for it.
         let guard = OpenGuard { sessions: self };
-        let found = self.run_on(&mut open, rows, length, fill, read);
+        let found = self.run_on(&mut open, batch, read);
         std::mem::forget(guard);
         self.put_back(open);
         found
@@ -247,20 +270,23 @@ impl Sessions {
     fn run_on<T>(
         &self,
         open: &mut OpenSession,
-        rows: &[&Row],
-        length: usize,
-        fill: u32,
+        batch: &Batch<'_>,
         read: impl FnOnce(&SessionOutputs<'_>) -> Result<T, String>,
     ) -> Result<T, String> {
         let in_words = |e: ort::Error| e.message().to_owned();
         let mut binding = open.session.create_binding().map_err(in_words)?;
         for (name, input, element) in &self.inputs {
-            let value = self.tensor(&open.inputs, *input, *element, rows, length, fill).map_err(in_words)?;
+            let value = self.tensor(&open.inputs, *input, *element, batch).map_err(in_words)?;
             binding.bind_input(name.as_str(), &value).map_err(in_words)?;
         }
         let memory = runtime::host_memory(self.device).map_err(in_words)?;
         binding.bind_output_to_device(self.output.name(), &memory).map_err(in_words)?;
-        read(&open.session.run_binding(&binding).map_err(in_words)?)
+        let computing = &self.computing[usize::from(batch.is_bulk)];
+        let turn =
+            (self.style == RunStyle::Gpu).then(|| computing.lock().unwrap_or_else(PoisonError::into_inner));
+        let outputs = open.session.run_binding(&binding).map_err(in_words)?;
+        drop(turn);
+        read(&outputs)
     }
 
     fn tensor(
@@ -268,10 +294,9 @@ impl Sessions {
         memory: &Allocator,
         input: Input,
         element: TensorElementType,
-        rows: &[&Row],
-        length: usize,
-        fill: u32,
+        batch: &Batch<'_>,
     ) -> ort::Result<DynValue> {
+        let Batch { rows, length, fill, .. } = *batch;
         let shape = [rows.len(), length];
         match (input, element) {
             (Input::Weights, _) => filled(memory, &[rows.len(), 1, length], |row, at| {

@@ -28,6 +28,19 @@ fn a_score_does_not_depend_on_the_passages_beside_it() {
 }
 
 #[test]
+fn many_passages_have_their_own_scores_whether_cached_or_repeated() {
+    let engine = Engine::start();
+    let passages: Vec<String> = (0..20).map(|n| format!("{ANSWER} {OTHER} {}", n % 17)).collect();
+    let passages: Vec<&str> = passages.iter().map(String::as_str).collect();
+    let mut client = engine.connect();
+    client.rerank(QUERY, &passages[3..5]).unwrap();
+    let together = client.rerank(QUERY, &passages).unwrap();
+    assert_eq!(client.counters().pairs_scored, 17);
+    let alone = |passage: &&str| engine.connect().named("role:other").rerank(QUERY, &[passage]).unwrap()[0];
+    assert_eq!(together, passages.iter().map(alone).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_passage_beyond_the_models_limit_is_cut_at_its_end() {
     let engine = Engine::start();
     let mut client = engine.connect();
