@@ -5,8 +5,8 @@
 
 Each folder MODELS/NAME of a BERT-like encoder whose weights are 8-bit integers is copied to INTO/NAME, with the weights written
 back to single precision (model.onnx) and, with its attention and other parts fused, to half precision (model_fp16.onnx). Vectors
-of both are the same but for 0.000001, and near those of the quantised model (cosines of 0.995 and more), not beside which they
-belong in one collection: name the folder anew where there are any. Needs onnx, onnxruntime, numpy and sympy.
+of both agree (least cosine 0.999999), and are near those of the quantised model (0.995), but too far for the same collection: give
+the folder another name where the quantised model has made vectors. Needs onnx, onnxruntime, numpy and sympy.
 """
 
 import json
