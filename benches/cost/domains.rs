@@ -5,7 +5,7 @@ use crate::profile;
 use crate::report::{Line, Report};
 use postgres::Transaction;
 use rag_benches::{
-    BulkDocument, BulkRows, Library, Place, Times, Words, copy, private_mib, timed, uuid, without_triggers,
+    BulkDocument, BulkRows, Library, Place, Times, Words, copy, own_mib, timed, uuid, without_triggers,
 };
 use rag_tests::Cluster;
 use std::fmt::Write as _;
@@ -41,7 +41,7 @@ pub(crate) fn measure(report: &mut Report, cluster: &Cluster) {
     let what = format!("keyword search over {count} domains of {CHUNKS} chunks");
     let mut session = library.session();
     session.run(&format!("SET statement_timeout = '{LONGEST}'"));
-    let before = private_mib(session.pid());
+    let before = own_mib(session.pid());
     let pid = session.pid();
     let client = session.client();
     let search =
@@ -62,12 +62,12 @@ pub(crate) fn measure(report: &mut Report, cluster: &Cluster) {
         warm.take(|| client.query(&search, &[query]).unwrap());
     }
     profile::print(&library, "search over many domains");
-    let added = private_mib(pid) - before;
+    let added = own_mib(pid) - before;
     report.add(Line {
         what,
         found: format!("{} once warm", warm.shown()),
         beside: format!(
-            "first search of a session {:.0} ms, {added:.1} MiB private after all",
+            "first search of a session {:.0} ms, {added:.1} MiB of its own after all",
             first.as_secs_f64() * 1e3
         ),
         ratio: format!("{:.1} ×", warm.p50() / GOAL_MS),

@@ -1,10 +1,10 @@
-//! Memory of a backend's own that searching adds: private pages.
+//! Memory of a backend's own that searching adds.
 //!
 //! Segments are mapped from files that all backends share; a second backend has them open meanwhile, as on any
 //! server with more than one session, so their pages count as shared.
 
 use crate::report::{Line, Report};
-use rag_benches::{Library, Texts, private_mib};
+use rag_benches::{Library, Texts, own_mib};
 use rag_tests::Session;
 
 const SEARCHES: usize = 200;
@@ -15,15 +15,15 @@ pub(crate) fn measure(report: &mut Report, library: &Library<'_>, texts: &Texts)
     search(&mut other, texts, "keyword", 3);
     let mut session = library.session();
     session.run("SELECT count(*) FROM rag.document");
-    let before = private_mib(session.pid());
+    let before = own_mib(session.pid());
     search(&mut session, texts, "keyword", SEARCHES);
-    let keyword = private_mib(session.pid()) - before;
+    let keyword = own_mib(session.pid()) - before;
     search(&mut session, texts, "vector", SEARCHES);
     search(&mut session, texts, "hybrid", SEARCHES);
-    let all = private_mib(session.pid()) - before;
+    let all = own_mib(session.pid()) - before;
     report.add(Line {
         what: format!("memory that a backend adds, {SEARCHES} searches of each mode"),
-        found: format!("{all:.1} MiB private (keyword alone {keyword:.1})"),
+        found: format!("{all:.1} MiB of its own (keyword alone {keyword:.1})"),
         beside: format!("before the first search {before:.1} MiB"),
         ratio: String::new(),
         target: format!("≤ {MOST_MIB} MiB"),

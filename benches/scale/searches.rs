@@ -4,7 +4,7 @@ use crate::figures::Figures;
 use crate::owner::Owner;
 use crate::questions::{Form, Questions};
 use postgres::Statement;
-use rag_benches::{Library, Times, best_times, private_mib};
+use rag_benches::{Library, Times, best_times, own_mib};
 use rag_tests::Session;
 
 /// A way of searching.
@@ -61,7 +61,7 @@ pub(crate) fn measure_large(
     // Another backend looks at the same segments, as on any server with more than one session.
     let mut other = library.database().connect(library.role());
     let statement = prepared(&mut other);
-    let before = private_mib(large.session.pid());
+    let before = own_mib(large.session.pid());
     for search in &SEARCHES {
         for query in questions.of_form(search.form) {
             run(&mut other, &statement, search, query);
@@ -69,9 +69,9 @@ pub(crate) fn measure_large(
         let [times] = times_of(search, [&mut large.session], questions);
         figures.add_times(search.name, large.name, &times);
     }
-    let after = private_mib(large.session.pid());
-    figures.add("private memory, before", large.name, "MiB", before);
-    figures.add("private memory, after", large.name, "MiB", after);
+    let after = own_mib(large.session.pid());
+    figures.add("own memory, before", large.name, "MiB", before);
+    figures.add("own memory, after", large.name, "MiB", after);
 }
 
 /// Times of the small owner beside the large one, and alone, in turn.

@@ -41,7 +41,7 @@ pub use corpus::{Corpus, Document, Query, eval_data};
 pub use direction::direction;
 pub use engine::{Client, Engine};
 pub use library::{Ingested, Library};
-pub use memory::{peak_anonymous_mib, private_mib};
+pub use memory::{own_mib, peak_anonymous_mib};
 pub use metric::{ndcg_at_10, recall};
 pub use model::{Model, as_query, embed_all, model_digest};
 pub use outcome::{Difference, Half, Outcome};

@@ -3,18 +3,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Private pages of a process, clean and dirty, in MiB, by `/proc/PID/smaps_rollup`.
+/// A process's own memory in MiB, by `/proc/PID/smaps_rollup`: its anonymous pages, and its share of those that it still has in
+/// common with the process that it was forked from.
 ///
-/// Segments are mapped from files that all backends share: their pages count as private where no other process has
-/// looked at them.
-pub fn private_mib(pid: i32) -> f64 {
+/// Neither shared buffers nor segments, which are mapped from files that all backends share, belong to it, though their pages
+/// count as private for as long as no other process has looked at them.
+pub fn own_mib(pid: i32) -> f64 {
     let path = format!("/proc/{pid}/smaps_rollup");
     let rollup = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}; run this as root"));
-    let kib = |name: &str| -> f64 {
-        let line = rollup.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-        line.trim().trim_end_matches(" kB").trim().parse().unwrap()
-    };
-    (kib("Private_Clean:") + kib("Private_Dirty:")) / 1024.0
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss_Anon:")).unwrap();
+    line.trim().trim_end_matches(" kB").trim().parse::<f64>().unwrap() / 1024.0
 }
 
 /// The most memory of its own that a process has while something runs, beyond what it has before, in MiB, by
