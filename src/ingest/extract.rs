@@ -88,7 +88,7 @@ pub(crate) fn extract_again(domain: Id, document: Id, version: i64) -> Result<Ex
         file_metadata: Some(&found.file),
     };
     metadata::store(domain, document, extract(&rules, &subject))?;
-    acronym::replace(domain, document, &mine(&found.text))?;
+    acronym::replace(domain, &[(document, &mine(&found.text))])?;
     metadata::finish_extraction(domain, document, version)?;
     Ok(Extraction::Done)
 }

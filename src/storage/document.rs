@@ -1,11 +1,12 @@
 //! Documents: what callers write, and what the workers read and complete.
 
 use super::{Id, id, id_of_text, uuid, uuids};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pg::{elevation, spi};
 use pgrx::{JsonB, Uuid};
 use rag_core::metadata::rule::RuleDefinition;
 use rag_wire::Content;
+use std::collections::HashMap;
 
 /// A document as a caller hands it in.
 pub(crate) struct NewDocument<'a> {
@@ -180,19 +181,31 @@ pub(crate) enum VersionLock {
 /// Locks a document against changes until the transaction ends, if it still has this version. Waits for nobody; whoever
 /// refers to the document by a foreign key goes on.
 pub(crate) fn lock_version(domain: Id, document: Id, version: i64) -> Result<VersionLock> {
-    let find = |lock: &str| {
-        spi::read_latest_one(
-            &format!("SELECT version FROM rag.document WHERE domain_id = $1 AND id = $2 {lock}"),
-            vec![uuid(domain).into(), uuid(document).into()],
-            |row| row.require::<i64>(1),
-        )
+    let locked = lock_versions(domain, &[(document, version)])?;
+    Ok(locked.into_iter().next().unwrap_or(VersionLock::Changed))
+}
+
+/// [`lock_version`] of documents of a domain, each with its version, in their order.
+pub(crate) fn lock_versions(domain: Id, documents: &[(Id, i64)]) -> Result<Vec<VersionLock>> {
+    let find = |documents: Vec<Id>, lock: &str| {
+        let sql =
+            format!("SELECT id, version FROM rag.document WHERE domain_id = $1 AND id = ANY ($2) {lock}");
+        let args = vec![uuid(domain).into(), uuids(documents).into()];
+        let found = elevation::with_settings(elevation::BY_INDEX, || {
+            spi::read_latest(&sql, args, |row| Ok((id(row.require(1)?), row.require::<i64>(2)?)))
+        })?;
+        Ok::<HashMap<Id, i64>, Error>(found.into_iter().collect())
     };
-    Ok(match find("FOR NO KEY UPDATE SKIP LOCKED")? {
+    let held = find(documents.iter().map(|(id, _)| *id).collect(), "FOR NO KEY UPDATE SKIP LOCKED")?;
+    let others: Vec<Id> = documents.iter().map(|(id, _)| *id).filter(|id| !held.contains_key(id)).collect();
+    let others = if others.is_empty() { HashMap::new() } else { find(others, "")? };
+    let lock = |(document, version): &(Id, i64)| match held.get(document) {
         Some(found) if found == version => VersionLock::Held,
         Some(_) => VersionLock::Changed,
-        None if find("")? == Some(version) => VersionLock::Busy,
+        None if others.get(document) == Some(version) => VersionLock::Busy,
         None => VersionLock::Changed,
-    })
+    };
+    Ok(documents.iter().map(lock).collect())
 }
 
 /// Takes a document of a deleted collection out of the way of a new one with the same key. Elevated.
