@@ -7,6 +7,7 @@ use pgrx::{JsonB, Uuid};
 use rag_core::metadata::rule::RuleDefinition;
 use rag_wire::Content;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// A document as a caller hands it in.
 pub(crate) struct NewDocument<'a> {
@@ -126,36 +127,47 @@ pub(crate) struct StoredDocument {
     /// When this form of it came, in ISO 8601.
     pub(crate) uploaded_at: String,
     /// The rules by which metadata is found in it.
-    pub(crate) rules: Vec<RuleDefinition>,
+    pub(crate) rules: Rc<[RuleDefinition]>,
 }
 
-/// Reads a document to process it. For workers, and elevated for `sync`.
-pub(crate) fn load(domain: Id, document: Id) -> Result<Option<StoredDocument>> {
-    let mut rules = super::metadata::rules_of_domain(domain)?;
-    spi::read_latest_one(
-        "SELECT version, content, CASE WHEN content IS NULL THEN file END, title, media_type, owner, uri,
-                to_jsonb(date_trunc('second', updated_at) AT TIME ZONE 'UTC') #>> '{}'
-         FROM rag.document WHERE domain_id = $1 AND id = $2",
-        vec![uuid(domain).into(), uuid(document).into()],
-        |row| {
-            let content = match row.get::<String>(2) {
-                Some(text) => Content::Text(text),
-                None => Content::Bytes(row.get::<Vec<u8>>(3).unwrap_or_default()),
-            };
-            Ok(StoredDocument {
-                domain,
-                id: document,
-                version: row.require(1)?,
-                content,
-                title: row.get(4),
-                media_type: row.get(5),
-                owner: row.require(6)?,
-                uri: row.get(7),
-                uploaded_at: row.require(8)?,
-                rules: std::mem::take(&mut rules),
-            })
-        },
-    )
+/// Longest content, in bytes, of a document that is read before its turn.
+const SHORT: i64 = 16 * 1024;
+
+/// Reads a document to process it, and with it those of the others, of the same domain, that are short: what all of them need
+/// is read once. For workers, and elevated for `sync`.
+pub(crate) fn load(domain: Id, document: Id, others: &[Id]) -> Result<Vec<StoredDocument>> {
+    let rules = super::metadata::rules_of_domain(domain)?;
+    let documents = uuids(others.iter().copied().chain([document]));
+    let args = vec![uuid(domain).into(), documents.into(), uuid(document).into(), SHORT.into()];
+    let load = |row: &spi::Row| {
+        let content = match row.get::<String>(2) {
+            Some(text) => Content::Text(text),
+            None => Content::Bytes(row.get::<Vec<u8>>(3).unwrap_or_default()),
+        };
+        Ok(StoredDocument {
+            domain,
+            id: id(row.require(9)?),
+            version: row.require(1)?,
+            content,
+            title: row.get(4),
+            media_type: row.get(5),
+            owner: row.require(6)?,
+            uri: row.get(7),
+            uploaded_at: row.require(8)?,
+            rules: Rc::clone(&rules),
+        })
+    };
+    elevation::with_settings(elevation::BY_INDEX, || {
+        spi::read_latest(
+            "SELECT version, content, CASE WHEN content IS NULL THEN file END, title, media_type, owner, uri,
+                    to_jsonb(date_trunc('second', updated_at) AT TIME ZONE 'UTC') #>> '{}', id
+             FROM rag.document
+             WHERE domain_id = $1 AND id = ANY ($2)
+               AND (id = $3 OR coalesce(octet_length(content), octet_length(file), 0) <= $4)",
+            args,
+            load,
+        )
+    })
 }
 
 /// Domain, version and status of a document that the caller sees.
