@@ -18,7 +18,7 @@ pub(crate) struct WordPattern {
 }
 
 impl WordPattern {
-    /// `None` for what is no regular expression. Backslashes of the pattern stand for no backslashes.
+    /// `None` for what is no regular expression. Each `\b` of the pattern must be a boundary: it has no escaped backslash.
     pub(crate) fn new(pattern: &str) -> Option<Self> {
         Some(Self { exact: Regex::new(pattern).ok()?, loose: OnceLock::new() })
     }
