@@ -17,6 +17,7 @@ use rag_core::metadata::extract::Subject;
 use rag_core::metadata::rule::{Rule, RuleDefinition};
 use rag_core::option::OptionReader;
 use serde_json::Value;
+use std::rc::Rc;
 
 /// Most rules that can be tried out in one call.
 const MAX_TRIED_RULES: usize = 200;
@@ -55,7 +56,7 @@ fn rag_extract_metadata(
 }
 
 /// Rules that are given in the call; each must make sense.
-fn tried_rules(rules: &Value) -> Result<Vec<RuleDefinition>> {
+fn tried_rules(rules: &Value) -> Result<Rc<[RuleDefinition]>> {
     let Value::Array(rules) = rules else {
         return Err(Error::invalid("option \"rules\" of rag_extract_metadata must be an array of objects")
             .hint("For example [{\"key\": \"order\", \"pattern\": \"Order (\\\\d+)\"}]."));
@@ -63,7 +64,7 @@ fn tried_rules(rules: &Value) -> Result<Vec<RuleDefinition>> {
     if rules.len() > MAX_TRIED_RULES {
         return Err(Error::limit(format!("{} rules, more than {MAX_TRIED_RULES}", rules.len())));
     }
-    let rules = rules.iter().cloned().map(definition).collect::<Result<Vec<_>>>()?;
+    let rules = rules.iter().cloned().map(definition).collect::<Result<Rc<[_]>>>()?;
     rules.iter().try_for_each(|rule| Rule::compile(rule).map(drop))?;
     Ok(rules)
 }
@@ -80,7 +81,7 @@ fn definition(mut rule: Value) -> Result<RuleDefinition> {
     })
 }
 
-fn rules_of(collection: &str) -> Result<Vec<RuleDefinition>> {
+fn rules_of(collection: &str) -> Result<Rc<[RuleDefinition]>> {
     let (owner, bare) = name::split_name(collection)?;
     let candidates = collection::named(bare, owner)?;
     match name::choose(&candidates, owner, collection)? {

@@ -51,7 +51,7 @@ pub(crate) fn process_now(stored: Id) -> Result<()> {
     }
     // The document is the caller's own: they have just written it under the table's policies.
     let (loaded, collection) = elevation::elevated(|| {
-        Ok::<_, Error>((document::load(domain, stored)?, collection::of_domain(domain)?))
+        Ok::<_, Error>((document::load(domain, stored, &[])?.pop(), collection::of_domain(domain)?))
     })?;
     let (Some(loaded), Some(collection)) = (loaded, collection) else { return Ok(()) };
     let works = [process::prepare(loaded, &collection, Lane::Interactive)?];

@@ -18,11 +18,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 thread_local! {
     /// The rules last used: a worker's documents mostly come from one collection after another.
-    static COMPILED: RefCell<(Vec<RuleDefinition>, Rc<RuleSet>)> = RefCell::default();
+    static COMPILED: RefCell<(Rc<[RuleDefinition]>, Rc<RuleSet>)> = RefCell::default();
 }
 
 /// What is known about a document without anybody saying so. Ends with the error of an interrupt.
-pub(crate) fn extract(rules: &[RuleDefinition], subject: &Subject<'_>) -> Map<String, Value> {
+pub(crate) fn extract(rules: &Rc<[RuleDefinition]>, subject: &Subject<'_>) -> Map<String, Value> {
     let until = Instant::now() + PATIENCE;
     compiled(rules).extract(subject, &mut || {
         interrupts::check();
@@ -30,12 +30,12 @@ pub(crate) fn extract(rules: &[RuleDefinition], subject: &Subject<'_>) -> Map<St
     })
 }
 
-fn compiled(rules: &[RuleDefinition]) -> Rc<RuleSet> {
+fn compiled(rules: &Rc<[RuleDefinition]>) -> Rc<RuleSet> {
     COMPILED.with_borrow_mut(|(known, set)| {
         if known != rules {
             // A rule that was refused cannot be stored, so what does not compile here is of an older version.
             *set = Rc::new(RuleSet::compile(rules).0);
-            *known = rules.to_vec();
+            *known = Rc::clone(rules);
         }
         Rc::clone(set)
     })
@@ -88,7 +88,7 @@ pub(crate) fn extract_again(domain: Id, document: Id, version: i64) -> Result<Ex
         file_metadata: Some(&found.file),
     };
     metadata::store(domain, document, extract(&rules, &subject))?;
-    acronym::replace(domain, document, &mine(&found.text))?;
+    acronym::replace(domain, &[(document, &mine(&found.text))])?;
     metadata::finish_extraction(domain, document, version)?;
     Ok(Extraction::Done)
 }

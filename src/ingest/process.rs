@@ -9,8 +9,9 @@ use crate::pg::shared;
 use crate::storage::collection::Collection;
 use crate::storage::document::{self, Completed, StoredDocument, VersionLock};
 use crate::storage::embedding::{self, VectorSpace};
-use crate::storage::graph::ChatPart;
+use crate::storage::graph::{ChatPart, FoundGraph};
 use crate::storage::job::{self, Finished};
+use crate::storage::replacement::{self, Replaced, Replacement};
 use crate::storage::{Id, acronym, chunk, graph, graph_job, model_change, segment, vector_codes};
 use pgrx::PgSqlErrorCode;
 use rag_core::chunk::indexed_title;
@@ -223,34 +224,33 @@ pub(crate) fn write(domain: Id, collection: &Collection, batch: &[&ProcessedDocu
         true => ChatPart::Kept,
         false => ChatPart::Dropped,
     };
-    let (mut entries, mut done) = (Vec::new(), Vec::new());
     let dimension = batch.iter().map(|d| d.dimension).max().unwrap_or(0);
     let space = if dimension > 0 {
         Some(embedding::ensure_vector_space(&collection.model, dimension)?)
     } else {
         None
     };
-    for processed in batch {
-        let StoredDocument { id, version, .. } = processed.document;
-        match document::lock_version(domain, id, version)? {
-            VersionLock::Held => {}
-            VersionLock::Busy => {
-                written.busy.push(id);
-                continue;
+    let versions: Vec<(Id, i64)> = batch.iter().map(|d| (d.document.id, d.document.version)).collect();
+    let mut held: Vec<&ProcessedDocument> = Vec::with_capacity(batch.len());
+    for (processed, lock) in batch.iter().zip(document::lock_versions(domain, &versions)?) {
+        let id = processed.document.id;
+        match lock {
+            // One that was cancelled and queued again meanwhile may be there twice, in the same version.
+            VersionLock::Held if written.done.contains(&id) => {}
+            VersionLock::Held => {
+                written.done.push(id);
+                held.push(processed);
             }
-            VersionLock::Changed => {
-                written.stale.push(id);
-                continue;
-            }
+            VersionLock::Busy => written.busy.push(id),
+            VersionLock::Changed => written.stale.push(id),
         }
-        write_one(domain, space, processed, chat, &mut entries)?;
-        written.done.push(id);
-        done.push(processed);
     }
-    if !done.is_empty() {
-        document::complete(domain, &done.iter().map(|processed| processed.completed()).collect::<Vec<_>>())?;
-        job::finish(domain, &done.iter().map(|processed| processed.finished()).collect::<Vec<_>>())?;
+    if held.is_empty() {
+        return Ok(written);
     }
+    let entries = write_rows(domain, space, &held, chat)?;
+    document::complete(domain, &held.iter().map(|processed| processed.completed()).collect::<Vec<_>>())?;
+    job::finish(domain, &held.iter().map(|processed| processed.finished()).collect::<Vec<_>>())?;
     if !entries.is_empty() {
         let language = rag_bm25::Language::from_name(&collection.language)
             .ok_or_else(|| Error::invalid(format!("unknown language \"{}\"", collection.language)))?;
@@ -264,48 +264,89 @@ pub(crate) fn write(domain: Id, collection: &Collection, batch: &[&ProcessedDocu
     Ok(written)
 }
 
-fn write_one(
+/// Writes the rows of documents that are held, and returns what the keyword index gets of them: id, title with headings, and
+/// text of each new chunk.
+fn write_rows<'a>(
     domain: Id,
     space: Option<VectorSpace>,
-    processed: &ProcessedDocument,
+    held: &[&'a ProcessedDocument],
     chat: ChatPart,
-    entries: &mut Vec<(Id, String, String)>,
-) -> Result<()> {
-    let StoredDocument { id, title, .. } = &processed.document;
-    let prepared = &processed.prepared;
-    let shown_title = title.as_deref().or(prepared.parsed.title.as_deref()).unwrap_or_default();
-    let replaced = chunk::replace(domain, *id, shown_title, prepared, &processed.hashes)?;
+) -> Result<Vec<(Id, String, &'a str)>> {
+    let replacements: Vec<Replacement<'_>> = held.iter().map(|processed| processed.replacement()).collect();
+    let replaced = replacement::replace(domain, &replacements)?;
     if let Some(space) = space {
-        // The new ones, and those that a restore or another model left without.
-        let missing = embedding::missing(domain, space, &replaced.ids)?;
-        let vectors = missing
-            .iter()
-            .map(|index| processed.vectors.get(&processed.hashes[*index]).map(Vec::as_slice))
-            .collect::<Option<Vec<&[f32]>>>()
-            .ok_or_else(|| Error::internal("a chunk has no vector"))?;
-        let ids: Vec<Id> = missing.iter().map(|index| replaced.ids[*index]).collect();
-        embedding::insert(domain, space, &ids, &vectors)?;
-        let new: HashSet<usize> = replaced.inserted.iter().copied().collect();
-        if missing.iter().any(|index| !new.contains(index)) {
-            vector_codes::forget(domain)?;
+        write_vectors(domain, space, held, &replaced)?;
+    }
+    let mined: Vec<_> = held.iter().map(|p| (p.document.id, p.found.acronyms.as_slice())).collect();
+    acronym::replace(domain, &mined)?;
+    let found = held.iter().zip(&replaced).map(|(processed, Replaced { ids, .. })| FoundGraph {
+        document: processed.document.id,
+        chunks: ids,
+        graph: &processed.graph,
+    });
+    graph::replace(domain, &found.collect::<Vec<_>>(), chat)?;
+    let mut entries = Vec::new();
+    for (processed, replaced) in held.iter().zip(&replaced) {
+        if chat == ChatPart::Kept && graph_job::queue(domain, processed.document.id, &replaced.ids)? {
             shared::request_work_at_commit();
         }
+        let prepared = &processed.prepared;
+        for index in &replaced.inserted {
+            let part = &prepared.chunks[*index];
+            let headings = &prepared.sections[part.section].header_path;
+            let title = indexed_title(processed.shown_title(), headings, &part.context);
+            entries.push((replaced.ids[*index], title, prepared.chunk_text(part)));
+        }
     }
-    for index in &replaced.inserted {
-        let part = &prepared.chunks[*index];
-        let headings = &prepared.sections[part.section].header_path;
-        let title = indexed_title(shown_title, headings, &part.context);
-        entries.push((replaced.ids[*index], title, prepared.chunk_text(part).to_owned()));
+    Ok(entries)
+}
+
+/// Stores vectors of the chunks that have none: the new ones, and those that a restore or another model left without.
+fn write_vectors(
+    domain: Id,
+    space: VectorSpace,
+    held: &[&ProcessedDocument],
+    replaced: &[Replaced],
+) -> Result<()> {
+    // Each chunk with the hash of its text, its document's vectors, and whether it is new.
+    let mut chunks: Vec<(Id, &[u8; 32], &Vectors, bool)> = Vec::new();
+    for (processed, Replaced { ids, inserted }) in held.iter().zip(replaced) {
+        let new: HashSet<usize> = inserted.iter().copied().collect();
+        let rows = ids.iter().zip(&processed.hashes).enumerate();
+        chunks.extend(rows.map(|(index, (id, hash))| (*id, hash, &processed.vectors, new.contains(&index))));
     }
-    acronym::replace(domain, *id, &processed.found.acronyms)?;
-    graph::replace(domain, *id, &replaced.ids, &processed.graph, chat)?;
-    if chat == ChatPart::Kept && graph_job::queue(domain, *id, &replaced.ids)? {
+    let ids: Vec<Id> = chunks.iter().map(|(id, ..)| *id).collect();
+    let missing = embedding::missing(domain, space, &ids)?;
+    let vectors = missing
+        .iter()
+        .map(|index| chunks[*index].2.get(chunks[*index].1).map(Vec::as_slice))
+        .collect::<Option<Vec<&[f32]>>>()
+        .ok_or_else(|| Error::internal("a chunk has no vector"))?;
+    let missing_ids: Vec<Id> = missing.iter().map(|index| ids[*index]).collect();
+    embedding::insert(domain, space, &missing_ids, &vectors)?;
+    if missing.iter().any(|index| !chunks[*index].3) {
+        vector_codes::forget(domain)?;
         shared::request_work_at_commit();
     }
     Ok(())
 }
 
 impl ProcessedDocument {
+    /// Its title as it will be shown: the given one, else that of the file.
+    fn shown_title(&self) -> &str {
+        let given = self.document.title.as_deref();
+        given.or(self.prepared.parsed.title.as_deref()).unwrap_or_default()
+    }
+
+    fn replacement(&self) -> Replacement<'_> {
+        Replacement {
+            document: self.document.id,
+            title: self.shown_title(),
+            prepared: &self.prepared,
+            hashes: &self.hashes,
+        }
+    }
+
     fn completed(&self) -> Completed<'_> {
         Completed {
             document: self.document.id,

@@ -11,26 +11,31 @@ use std::ffi::CStr;
 /// Documents of a domain that are looked at for one form: the oldest. What more of them say changes no order worth having.
 const MAX_DOCUMENTS: i64 = 100;
 
-/// Makes what a document defines what was mined from it. Elevated.
-pub(crate) fn replace(domain: Id, document: Id, mined: &[Acronym]) -> Result<()> {
+/// Makes what documents of a domain define what was mined from them. Elevated.
+pub(crate) fn replace(domain: Id, mined: &[(Id, &[Acronym])]) -> Result<()> {
+    let acronyms =
+        || mined.iter().flat_map(|(document, acronyms)| acronyms.iter().map(move |a| (*document, a)));
     spi::run(
         "WITH mined AS (
-             SELECT m.* FROM unnest($3::text[], $4::text[], $5::text[], $6::text[]) AS m (short_key, long_key, short_form, long_form)
+             SELECT m.* FROM unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[])
+                  AS m (document_id, short_key, long_key, short_form, long_form)
          ), gone AS (
              DELETE FROM rag.mined_acronym a
-             WHERE a.domain_id = $1 AND a.document_id = $2
-               AND NOT EXISTS (SELECT FROM mined m WHERE m.short_key = a.short_key AND m.long_key = a.long_key)
+             WHERE a.domain_id = $1 AND a.document_id = ANY ($2)
+               AND NOT EXISTS (SELECT FROM mined m WHERE m.document_id = a.document_id AND m.short_key = a.short_key
+                               AND m.long_key = a.long_key)
          )
          INSERT INTO rag.mined_acronym (domain_id, document_id, short_key, long_key, short_form, long_form)
-         SELECT $1, $2, m.* FROM mined m
+         SELECT $1, m.* FROM mined m
          ON CONFLICT (domain_id, document_id, short_key, long_key) DO NOTHING",
         vec![
             uuid(domain).into(),
-            uuid(document).into(),
-            mined.iter().map(|a| short_key(&a.short)).collect::<Vec<_>>().into(),
-            mined.iter().map(|a| long_key(&a.long)).collect::<Vec<_>>().into(),
-            mined.iter().map(|a| a.short.clone()).collect::<Vec<_>>().into(),
-            mined.iter().map(|a| a.long.clone()).collect::<Vec<_>>().into(),
+            uuids(mined.iter().map(|(document, _)| *document)).into(),
+            uuids(acronyms().map(|(document, _)| document)).into(),
+            acronyms().map(|(_, a)| short_key(&a.short)).collect::<Vec<_>>().into(),
+            acronyms().map(|(_, a)| long_key(&a.long)).collect::<Vec<_>>().into(),
+            acronyms().map(|(_, a)| a.short.clone()).collect::<Vec<_>>().into(),
+            acronyms().map(|(_, a)| a.long.clone()).collect::<Vec<_>>().into(),
         ],
     )
 }

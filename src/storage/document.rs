@@ -1,11 +1,13 @@
 //! Documents: what callers write, and what the workers read and complete.
 
 use super::{Id, id, id_of_text, uuid, uuids};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pg::{elevation, spi};
 use pgrx::{JsonB, Uuid};
 use rag_core::metadata::rule::RuleDefinition;
 use rag_wire::Content;
+use std::collections::HashMap;
+use std::rc::Rc;
 
 /// A document as a caller hands it in.
 pub(crate) struct NewDocument<'a> {
@@ -125,36 +127,47 @@ pub(crate) struct StoredDocument {
     /// When this form of it came, in ISO 8601.
     pub(crate) uploaded_at: String,
     /// The rules by which metadata is found in it.
-    pub(crate) rules: Vec<RuleDefinition>,
+    pub(crate) rules: Rc<[RuleDefinition]>,
 }
 
-/// Reads a document to process it. For workers, and elevated for `sync`.
-pub(crate) fn load(domain: Id, document: Id) -> Result<Option<StoredDocument>> {
-    let mut rules = super::metadata::rules_of_domain(domain)?;
-    spi::read_latest_one(
-        "SELECT version, content, CASE WHEN content IS NULL THEN file END, title, media_type, owner, uri,
-                to_jsonb(date_trunc('second', updated_at) AT TIME ZONE 'UTC') #>> '{}'
-         FROM rag.document WHERE domain_id = $1 AND id = $2",
-        vec![uuid(domain).into(), uuid(document).into()],
-        |row| {
-            let content = match row.get::<String>(2) {
-                Some(text) => Content::Text(text),
-                None => Content::Bytes(row.get::<Vec<u8>>(3).unwrap_or_default()),
-            };
-            Ok(StoredDocument {
-                domain,
-                id: document,
-                version: row.require(1)?,
-                content,
-                title: row.get(4),
-                media_type: row.get(5),
-                owner: row.require(6)?,
-                uri: row.get(7),
-                uploaded_at: row.require(8)?,
-                rules: std::mem::take(&mut rules),
-            })
-        },
-    )
+/// Longest content, in bytes, of a document that is read before its turn.
+const SHORT: i64 = 16 * 1024;
+
+/// Reads a document to process it, and with it those of the others, of the same domain, that are short: what all of them need
+/// is read once. For workers, and elevated for `sync`.
+pub(crate) fn load(domain: Id, document: Id, others: &[Id]) -> Result<Vec<StoredDocument>> {
+    let rules = super::metadata::rules_of_domain(domain)?;
+    let documents = uuids(others.iter().copied().chain([document]));
+    let args = vec![uuid(domain).into(), documents.into(), uuid(document).into(), SHORT.into()];
+    let load = |row: &spi::Row| {
+        let content = match row.get::<String>(2) {
+            Some(text) => Content::Text(text),
+            None => Content::Bytes(row.get::<Vec<u8>>(3).unwrap_or_default()),
+        };
+        Ok(StoredDocument {
+            domain,
+            id: id(row.require(9)?),
+            version: row.require(1)?,
+            content,
+            title: row.get(4),
+            media_type: row.get(5),
+            owner: row.require(6)?,
+            uri: row.get(7),
+            uploaded_at: row.require(8)?,
+            rules: Rc::clone(&rules),
+        })
+    };
+    elevation::with_settings(elevation::BY_INDEX, || {
+        spi::read_latest(
+            "SELECT version, content, CASE WHEN content IS NULL THEN file END, title, media_type, owner, uri,
+                    to_jsonb(date_trunc('second', updated_at) AT TIME ZONE 'UTC') #>> '{}', id
+             FROM rag.document
+             WHERE domain_id = $1 AND id = ANY ($2)
+               AND (id = $3 OR coalesce(octet_length(content), octet_length(file), 0) <= $4)",
+            args,
+            load,
+        )
+    })
 }
 
 /// Domain, version and status of a document that the caller sees.
@@ -180,19 +193,31 @@ pub(crate) enum VersionLock {
 /// Locks a document against changes until the transaction ends, if it still has this version. Waits for nobody; whoever
 /// refers to the document by a foreign key goes on.
 pub(crate) fn lock_version(domain: Id, document: Id, version: i64) -> Result<VersionLock> {
-    let find = |lock: &str| {
-        spi::read_latest_one(
-            &format!("SELECT version FROM rag.document WHERE domain_id = $1 AND id = $2 {lock}"),
-            vec![uuid(domain).into(), uuid(document).into()],
-            |row| row.require::<i64>(1),
-        )
+    let locked = lock_versions(domain, &[(document, version)])?;
+    Ok(locked.into_iter().next().unwrap_or(VersionLock::Changed))
+}
+
+/// [`lock_version`] of documents of a domain, each with its version, in their order.
+pub(crate) fn lock_versions(domain: Id, documents: &[(Id, i64)]) -> Result<Vec<VersionLock>> {
+    let find = |documents: Vec<Id>, lock: &str| {
+        let sql =
+            format!("SELECT id, version FROM rag.document WHERE domain_id = $1 AND id = ANY ($2) {lock}");
+        let args = vec![uuid(domain).into(), uuids(documents).into()];
+        let found = elevation::with_settings(elevation::BY_INDEX, || {
+            spi::read_latest(&sql, args, |row| Ok((id(row.require(1)?), row.require::<i64>(2)?)))
+        })?;
+        Ok::<HashMap<Id, i64>, Error>(found.into_iter().collect())
     };
-    Ok(match find("FOR NO KEY UPDATE SKIP LOCKED")? {
+    let held = find(documents.iter().map(|(id, _)| *id).collect(), "FOR NO KEY UPDATE SKIP LOCKED")?;
+    let others: Vec<Id> = documents.iter().map(|(id, _)| *id).filter(|id| !held.contains_key(id)).collect();
+    let others = if others.is_empty() { HashMap::new() } else { find(others, "")? };
+    let lock = |(document, version): &(Id, i64)| match held.get(document) {
         Some(found) if found == version => VersionLock::Held,
         Some(_) => VersionLock::Changed,
-        None if find("")? == Some(version) => VersionLock::Busy,
+        None if others.get(document) == Some(version) => VersionLock::Busy,
         None => VersionLock::Changed,
-    })
+    };
+    Ok(documents.iter().map(lock).collect())
 }
 
 /// Takes a document of a deleted collection out of the way of a new one with the same key. Elevated.

@@ -9,111 +9,151 @@ use pgrx::Uuid;
 use rag_core::graph::DocumentGraph;
 use rag_core::option::Choice;
 
-/// Makes what rules find in a document this; `chunks` are the ids of its chunks, in order. What a chat model found in these
-/// chunks stays, if it is `kept`, where no rule says the same; else it goes, and nothing is asked any more. Elevated.
-pub(crate) fn replace(
-    domain: Id,
-    document: Id,
-    chunks: &[Id],
-    graph: &DocumentGraph,
-    kept: ChatPart,
-) -> Result<()> {
-    let of_document = || vec![uuid(domain).into(), uuid(document).into()];
-    let mut args = of_document();
-    let (keeps_chat, stays) = (
-        kept == ChatPart::Kept,
-        "domain_id = $1 AND document_id = $2 AND $3 AND by_chat AND chunk_id = ANY ($4)",
-    );
-    args.extend([keeps_chat.into(), uuids(chunks.iter().copied()).into()]);
+/// What rules find in a document, with the ids of its chunks, in order.
+#[derive(Clone, Copy)]
+pub(crate) struct FoundGraph<'a> {
+    pub(crate) document: Id,
+    pub(crate) chunks: &'a [Id],
+    pub(crate) graph: &'a DocumentGraph,
+}
+
+/// Makes what rules find in documents of a domain this. What a chat model found in their chunks stays, if it is `kept`, where no
+/// rule says the same; else it goes, and nothing is asked any more. Elevated.
+pub(crate) fn replace(domain: Id, found: &[FoundGraph<'_>], kept: ChatPart) -> Result<()> {
+    let keeps_chat = kept == ChatPart::Kept;
+    let of_documents = "domain_id = $1 AND document_id = ANY ($2)";
+    let stays = "$3 AND by_chat AND chunk_id = ANY ($4)";
     spi::run(
         &format!(
             "WITH relations AS (
-                 DELETE FROM rag.entity_relation WHERE domain_id = $1 AND document_id = $2 AND NOT ({stays})
+                 DELETE FROM rag.entity_relation WHERE {of_documents} AND NOT ({stays})
              ), links AS (
-                 DELETE FROM rag.document_link WHERE domain_id = $1 AND document_id = $2
+                 DELETE FROM rag.document_link WHERE {of_documents}
              ), jobs AS (
-                 DELETE FROM rag.graph_job WHERE domain_id = $1 AND document_id = $2 AND NOT $3
+                 DELETE FROM rag.graph_job WHERE {of_documents} AND NOT $3
              )
-             DELETE FROM rag.entity_mention WHERE domain_id = $1 AND document_id = $2 AND NOT ({stays})"
+             DELETE FROM rag.entity_mention WHERE {of_documents} AND NOT ({stays})"
         ),
-        args,
+        vec![
+            uuid(domain).into(),
+            uuids(found.iter().map(|f| f.document)).into(),
+            keeps_chat.into(),
+            uuids(found.iter().flat_map(|f| f.chunks).copied()).into(),
+        ],
     )?;
-    if !graph.mentions.is_empty() {
-        let mentions = &graph.mentions;
-        if keeps_chat {
-            let mut args = of_document();
-            args.extend([
-                uuids(mentions.iter().map(|m| chunks[m.chunk])).into(),
-                mentions.iter().map(|m| m.key.clone()).collect::<Vec<_>>().into(),
-            ]);
-            spi::run(
-                "DELETE FROM rag.entity_mention m USING unnest($3::uuid[], $4::text[]) AS r (chunk_id, key)
-                 WHERE m.domain_id = $1 AND m.document_id = $2 AND m.chunk_id = r.chunk_id AND m.key = r.key",
-                args,
-            )?;
-        }
-        let mut args = of_document();
-        args.extend([
-            uuids(mentions.iter().map(|m| chunks[m.chunk])).into(),
-            mentions.iter().map(|m| m.key.clone()).collect::<Vec<_>>().into(),
-            mentions.iter().map(|m| m.kind.name()).collect::<Vec<_>>().into(),
-            mentions.iter().map(|m| m.name.clone()).collect::<Vec<_>>().into(),
-            mentions.iter().map(|m| m.weight).collect::<Vec<_>>().into(),
-        ]);
-        spi::run(
-            "INSERT INTO rag.entity_mention (domain_id, document_id, chunk_id, key, kind, name, weight)
-             SELECT $1, $2, m.* FROM unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::real[]) m
-             ON CONFLICT DO NOTHING",
-            args,
-        )?;
-    }
-    if !graph.edges.is_empty() {
-        if keeps_chat {
-            spi::run(
-                "UPDATE rag.entity_relation e SET by_chat = false
-                 FROM unnest($3::uuid[], $4::text[], $5::text[], $6::text[]) AS r (chunk_id, subject, relation, object)
-                 WHERE e.domain_id = $1 AND e.document_id = $2 AND e.by_chat AND e.chunk_id = r.chunk_id
-                   AND e.subject = r.subject AND e.relation = r.relation AND e.object = r.object",
-                edge_args(of_document(), chunks, graph),
-            )?;
-        }
-        spi::run(
-            "INSERT INTO rag.entity_relation (domain_id, document_id, chunk_id, subject, relation, object)
-             SELECT $1, $2, r.* FROM unnest($3::uuid[], $4::text[], $5::text[], $6::text[]) r
-             ON CONFLICT DO NOTHING",
-            edge_args(of_document(), chunks, graph),
-        )?;
-    }
-    if !graph.links.is_empty() {
-        let links = &graph.links;
-        let mut args = of_document();
-        args.extend([
-            uuids(links.iter().map(|l| chunks[l.chunk])).into(),
-            links.iter().map(|l| l.kind.name()).collect::<Vec<_>>().into(),
-            links.iter().map(|l| l.target.clone()).collect::<Vec<_>>().into(),
-            links.iter().map(|l| l.section.clone()).collect::<Vec<_>>().into(),
-            links.iter().map(|l| l.strength).collect::<Vec<_>>().into(),
-        ]);
-        spi::run(
-            "INSERT INTO rag.document_link (domain_id, document_id, chunk_id, kind, target, section, strength)
-             SELECT $1, $2, l.* FROM unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::real[]) l
-             ON CONFLICT DO NOTHING",
-            args,
-        )?;
-    }
-    Ok(())
+    insert_mentions(domain, found, keeps_chat)?;
+    insert_relations(domain, found, keeps_chat)?;
+    insert_links(domain, found)
 }
 
-/// The relations, behind the arguments that name the document.
-fn edge_args(mut args: Vec<spi::Arg>, chunks: &[Id], graph: &DocumentGraph) -> Vec<spi::Arg> {
-    let edges = &graph.edges;
+/// What is found in documents, one after the other, each with its place.
+fn placed<'a, T>(
+    found: &[FoundGraph<'a>],
+    parts: fn(&'a DocumentGraph) -> &'a [T],
+    chunk: fn(&T) -> usize,
+) -> Vec<(Place, &'a T)> {
+    let of_document = |f: &FoundGraph<'a>| {
+        let FoundGraph { document, chunks, graph } = *f;
+        parts(graph).iter().map(move |part| (Place { document, chunk: chunks[chunk(part)] }, part))
+    };
+    found.iter().flat_map(of_document).collect()
+}
+
+/// Where something is found.
+struct Place {
+    document: Id,
+    chunk: Id,
+}
+
+/// The arguments $1 to $3: the domain, and where each thing is found.
+fn place_args<T>(domain: Id, placed: &[(Place, T)]) -> Vec<spi::Arg> {
+    vec![
+        uuid(domain).into(),
+        uuids(placed.iter().map(|(place, _)| place.document)).into(),
+        uuids(placed.iter().map(|(place, _)| place.chunk)).into(),
+    ]
+}
+
+fn insert_mentions(domain: Id, found: &[FoundGraph<'_>], keeps_chat: bool) -> Result<()> {
+    let mentions = placed(found, |graph| &graph.mentions, |mention| mention.chunk);
+    if mentions.is_empty() {
+        return Ok(());
+    }
+    let keys: Vec<&String> = mentions.iter().map(|(_, m)| &m.key).collect();
+    if keeps_chat {
+        let mut args = place_args(domain, &mentions);
+        args.push(spi::Arg::texts(&keys));
+        spi::run(
+            "DELETE FROM rag.entity_mention m USING unnest($2::uuid[], $3::uuid[], $4::text[]) AS r (document_id, chunk_id, key)
+             WHERE m.domain_id = $1 AND m.document_id = r.document_id AND m.chunk_id = r.chunk_id AND m.key = r.key",
+            args,
+        )?;
+    }
+    let mut args = place_args(domain, &mentions);
     args.extend([
-        uuids(edges.iter().map(|e| chunks[e.chunk])).into(),
-        edges.iter().map(|e| e.subject.clone()).collect::<Vec<_>>().into(),
-        edges.iter().map(|e| e.verb.name()).collect::<Vec<_>>().into(),
-        edges.iter().map(|e| e.object.clone()).collect::<Vec<_>>().into(),
+        spi::Arg::texts(&keys),
+        spi::Arg::texts(&mentions.iter().map(|(_, m)| m.kind.name()).collect::<Vec<_>>()),
+        spi::Arg::texts(&mentions.iter().map(|(_, m)| &m.name).collect::<Vec<_>>()),
+        mentions.iter().map(|(_, m)| m.weight).collect::<Vec<_>>().into(),
     ]);
-    args
+    spi::run(
+        "INSERT INTO rag.entity_mention (domain_id, document_id, chunk_id, key, kind, name, weight)
+         SELECT $1, m.* FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::real[]) m
+         ON CONFLICT DO NOTHING",
+        args,
+    )
+}
+
+fn insert_relations(domain: Id, found: &[FoundGraph<'_>], keeps_chat: bool) -> Result<()> {
+    let edges = placed(found, |graph| &graph.edges, |edge| edge.chunk);
+    if edges.is_empty() {
+        return Ok(());
+    }
+    let args = || {
+        let mut args = place_args(domain, &edges);
+        args.extend([
+            spi::Arg::texts(&edges.iter().map(|(_, e)| &e.subject).collect::<Vec<_>>()),
+            spi::Arg::texts(&edges.iter().map(|(_, e)| e.verb.name()).collect::<Vec<_>>()),
+            spi::Arg::texts(&edges.iter().map(|(_, e)| &e.object).collect::<Vec<_>>()),
+        ]);
+        args
+    };
+    if keeps_chat {
+        spi::run(
+            "UPDATE rag.entity_relation e SET by_chat = false
+             FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[])
+                  AS r (document_id, chunk_id, subject, relation, object)
+             WHERE e.domain_id = $1 AND e.document_id = r.document_id AND e.by_chat AND e.chunk_id = r.chunk_id
+               AND e.subject = r.subject AND e.relation = r.relation AND e.object = r.object",
+            args(),
+        )?;
+    }
+    spi::run(
+        "INSERT INTO rag.entity_relation (domain_id, document_id, chunk_id, subject, relation, object)
+         SELECT $1, r.* FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[]) r
+         ON CONFLICT DO NOTHING",
+        args(),
+    )
+}
+
+fn insert_links(domain: Id, found: &[FoundGraph<'_>]) -> Result<()> {
+    let links = placed(found, |graph| &graph.links, |link| link.chunk);
+    if links.is_empty() {
+        return Ok(());
+    }
+    let mut args = place_args(domain, &links);
+    args.extend([
+        spi::Arg::texts(&links.iter().map(|(_, l)| l.kind.name()).collect::<Vec<_>>()),
+        spi::Arg::texts(&links.iter().map(|(_, l)| &l.target).collect::<Vec<_>>()),
+        links.iter().map(|(_, l)| l.section.clone()).collect::<Vec<_>>().into(),
+        links.iter().map(|(_, l)| l.strength).collect::<Vec<_>>().into(),
+    ]);
+    spi::run(
+        "INSERT INTO rag.document_link (domain_id, document_id, chunk_id, kind, target, section, strength)
+         SELECT $1, l.* FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::real[]) l
+         ON CONFLICT DO NOTHING",
+        args,
+    )
 }
 
 /// What becomes of what a chat model found in a document.

@@ -11,6 +11,7 @@ use pgrx::{JsonB, Uuid};
 use rag_core::filter::{Bound, Filter, Scalar};
 use rag_core::metadata::rule::RuleDefinition;
 use serde_json::{Map, Value};
+use std::rc::Rc;
 
 /// Most rules that are applied to one document.
 const MAX_RULES: i64 = 500;
@@ -25,23 +26,24 @@ const RULES: &str = "SELECT name, key, kind, source, pattern, value, words, mini
 
 /// The rules for documents of a domain, in their order: those of the collection's owner, and everybody's.
 /// Elevated.
-pub(crate) fn rules_of_domain(domain: Id) -> Result<Vec<RuleDefinition>> {
+pub(crate) fn rules_of_domain(domain: Id) -> Result<Rc<[RuleDefinition]>> {
     let collection = spi::read_latest_one(
         "SELECT c.owner, c.owner_role::oid::int8, c.name FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id
          WHERE d.id = $1",
         vec![uuid(domain).into()],
         |row| Ok((row.require::<String>(1)?, row.require::<i64>(2)?, row.require::<String>(3)?)),
     )?;
-    let Some((owner, role, name)) = collection else { return Ok(Vec::new()) };
-    spi::read_latest(RULES, vec![owner.into(), role.into(), name.into(), MAX_RULES.into()], rule_of_row)
+    let Some((owner, role, name)) = collection else { return Ok(Rc::default()) };
+    let args = vec![owner.into(), role.into(), name.into(), MAX_RULES.into()];
+    spi::read_latest(RULES, args, rule_of_row).map(Rc::from)
 }
 
 /// The rules for documents of a collection, as far as the caller sees them.
-pub(crate) fn visible_rules(collection_owner: &str, collection: &str) -> Result<Vec<RuleDefinition>> {
+pub(crate) fn visible_rules(collection_owner: &str, collection: &str) -> Result<Rc<[RuleDefinition]>> {
     let role = crate::pg::principal::existing_role(collection_owner)?;
     let args =
         vec![collection_owner.into(), i64::from(role.to_u32()).into(), collection.into(), MAX_RULES.into()];
-    spi::read_snapshot(RULES, args, rule_of_row)
+    spi::read_snapshot(RULES, args, rule_of_row).map(Rc::from)
 }
 
 fn rule_of_row(row: &spi::Row) -> Result<RuleDefinition> {

@@ -32,6 +32,7 @@ pub(crate) mod note;
 pub(crate) mod prompt_template;
 pub(crate) mod query_log;
 pub(crate) mod relation;
+pub(crate) mod replacement;
 pub(crate) mod segment;
 pub(crate) mod source;
 pub(crate) mod vector_codes;

@@ -2,9 +2,9 @@
 //!
 //! Elevated: whoever calls has found out whose domains these are.
 
-use super::graph::ChatPart;
+use super::graph::{ChatPart, FoundGraph};
 use super::segment::SegmentHeader;
-use super::{Id, chunk, graph, id, uuid};
+use super::{Id, graph, id, replacement, uuid};
 use crate::error::Result;
 use crate::pg::spi;
 use pgrx::Uuid;
@@ -171,8 +171,9 @@ pub(crate) fn delete_stray_graph(domain: Id) -> Result<()> {
 
 /// Takes away the chunks of a document, with their vectors and what they name.
 pub(crate) fn delete_chunks(domain: Id, document: Id) -> Result<()> {
-    graph::replace(domain, document, &[], &DocumentGraph::default(), ChatPart::Dropped)?;
-    chunk::delete_others(domain, document, &[])
+    let nothing = FoundGraph { document, chunks: &[], graph: &DocumentGraph::default() };
+    graph::replace(domain, &[nothing], ChatPart::Dropped)?;
+    replacement::delete_others(domain, &[document], &[])
 }
 
 /// Queues a document once more, whatever became of it; false where that cannot help: it failed before.

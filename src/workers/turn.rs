@@ -12,9 +12,9 @@ use crate::ingest::extract::{Extraction, extract_again};
 use crate::ingest::process::{self, PreparedWork, ProcessedDocument, TEXTS_PER_REQUEST};
 use crate::pg::{interrupts, worker};
 use crate::storage::collection::Collection;
-use crate::storage::document::{self, VersionLock};
+use crate::storage::document::{self, StoredDocument, VersionLock};
 use crate::storage::job::{self, Claim, ClaimedUpTo, Pause};
-use crate::storage::model_change;
+use crate::storage::{Id, model_change};
 use pgrx::PgSqlErrorCode as Code;
 use rag_wire::Lane;
 use std::cell::{Cell, RefCell};
@@ -36,6 +36,9 @@ const MORE_TIME: Duration = Duration::from_millis(200);
 
 /// Time after which a turn is over, though claimed documents are left: they go back to the others of their owner.
 const TURN_TIME: Duration = Duration::from_secs(5);
+
+/// How long a document that was read before its turn is good for: rules, pauses and changes count from then on.
+const READ_AHEAD: Duration = Duration::from_millis(100);
 
 /// Between two looks whether the document at hand is still wanted: a short one is done before the first.
 const CLAIM_LOOK: Duration = Duration::from_secs(1);
@@ -65,6 +68,8 @@ pub(super) struct Turn<'a> {
     unwritten: &'a mut Unwritten,
     claimed: &'a mut ClaimedUpTo,
     claims: VecDeque<Claim>,
+    /// Documents of claims that come next, and when they were read.
+    read_ahead: (Instant, Vec<StoredDocument>),
     /// Short ones of one owner, whose texts go to the model together.
     short: Vec<(Claim, PreparedWork)>,
     /// Those that only have to be written.
@@ -87,6 +92,7 @@ impl<'a> Turn<'a> {
             unwritten,
             claimed,
             claims: claims.into(),
+            read_ahead: (Instant::now(), Vec::new()),
             short: Vec::new(),
             batch: Vec::new(),
             since: Instant::now(),
@@ -143,7 +149,8 @@ impl<'a> Turn<'a> {
     /// Does the engine's part of a document, or has it wait for others like it; writes what is a batch. False if the turn is
     /// over.
     fn take(&mut self, claim: Claim, number: usize) -> Result<bool> {
-        let goes_on = match prepare(&claim, self.collection, number) {
+        let prepared = self.read(&claim).and_then(|loaded| prepare(&claim, loaded, self.collection, number));
+        let goes_on = match prepared {
             Err(outcome) => self.settle(claim, outcome)?,
             Ok(work) if work.chunks() >= TEXTS_PER_REQUEST => {
                 let outcome = embed_alone(&claim, work, self.collection);
@@ -161,6 +168,29 @@ impl<'a> Turn<'a> {
             return Ok(goes_on);
         }
         Ok(goes_on)
+    }
+
+    /// The document of a claim, if it is as it was claimed. Short ones that come next are read with it.
+    fn read(&mut self, claim: &Claim) -> std::result::Result<StoredDocument, Outcome> {
+        let (since, known) = &mut self.read_ahead;
+        if since.elapsed() >= READ_AHEAD {
+            known.clear();
+        }
+        let is_claimed = |d: &StoredDocument| d.id == claim.document && d.version == claim.version;
+        if let Some(index) = known.iter().position(is_claimed) {
+            return Ok(known.swap_remove(index));
+        }
+        let mut wanted = vec![*claim];
+        wanted.extend(self.claims.iter().filter(|next| !next.may_be_extraction && !claim.may_be_extraction));
+        let mut loaded = match load(&wanted, self.collection) {
+            // It says nothing about which of them it is about.
+            Err(Outcome::Failed(_)) if wanted.len() > 1 => load(&wanted[..1], self.collection)?,
+            loaded => loaded?,
+        };
+        let index = loaded.iter().position(is_claimed).ok_or(Outcome::Gone)?;
+        let document = loaded.swap_remove(index);
+        self.read_ahead = (Instant::now(), loaded);
+        Ok(document)
     }
 
     fn chunks(&self) -> usize {
@@ -254,28 +284,39 @@ enum Outcome {
     NotNow,
 }
 
-/// Has a document parsed and cut.
-fn prepare(
-    claim: &Claim,
-    collection: &Collection,
-    number: usize,
-) -> std::result::Result<PreparedWork, Outcome> {
+/// Reads the document of the first of some claims of a domain, and short ones of the others, as far as they are as they were
+/// claimed and nobody holds them.
+fn load(claims: &[Claim], collection: &Collection) -> std::result::Result<Vec<StoredDocument>, Outcome> {
+    let Some(first) = claims.first() else { return Ok(Vec::new()) };
     let loaded = worker::transaction(|| {
-        if job::is_paused(claim.domain)? {
+        if job::is_paused(first.domain)? {
             return Ok(Err(Outcome::NotNow));
         }
         // What cannot be written is not worth the engine's time.
         if !model_change::try_lock_model(collection.id)? {
             return Ok(Err(Outcome::Busy));
         }
-        match document::lock_version(claim.domain, claim.document, claim.version)? {
-            VersionLock::Held => {}
-            VersionLock::Busy => return Ok(Err(Outcome::Busy)),
-            VersionLock::Changed => return Ok(Err(Outcome::Gone)),
+        let versions: Vec<(Id, i64)> = claims.iter().map(|claim| (claim.document, claim.version)).collect();
+        let locks = document::lock_versions(first.domain, &versions)?;
+        match locks.first() {
+            Some(VersionLock::Held) => {}
+            Some(VersionLock::Busy) => return Ok(Err(Outcome::Busy)),
+            Some(VersionLock::Changed) | None => return Ok(Err(Outcome::Gone)),
         }
-        Ok(document::load(claim.domain, claim.document)?.ok_or(Outcome::Gone))
+        let held = claims.iter().zip(&locks).skip(1).filter(|(_, lock)| **lock == VersionLock::Held);
+        let others: Vec<Id> = held.map(|(claim, _)| claim.document).collect();
+        document::load(first.domain, first.document, &others).map(Ok)
     });
-    let loaded = loaded.map_err(Outcome::Failed)??;
+    loaded.map_err(Outcome::Failed)?
+}
+
+/// Has a document parsed and cut.
+fn prepare(
+    claim: &Claim,
+    loaded: StoredDocument,
+    collection: &Collection,
+    number: usize,
+) -> std::result::Result<PreparedWork, Outcome> {
     if worker::should_stop() {
         return Err(Outcome::NotNow);
     }

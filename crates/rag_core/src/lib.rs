@@ -40,4 +40,5 @@ pub mod hash;
 pub mod ids;
 
 mod terms;
+mod word_pattern;
 pub mod words;

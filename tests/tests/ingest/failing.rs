@@ -85,6 +85,60 @@ fn a_fault_of_the_server_is_waited_out_and_costs_no_document_a_try() {
 }
 
 #[test]
+fn documents_that_are_written_together_keep_what_is_theirs_and_one_that_cannot_be_written_fails_alone() {
+    let database = Database::new("written_together");
+    let (mut admin, mut ann) = (database.admin(), database.user("ann"));
+    admin.run(
+        "CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN
+             IF NEW.content LIKE '%unwritable%' THEN
+                 RAISE EXCEPTION 'refused' USING ERRCODE = 'data_exception';
+             END IF;
+             RETURN NEW;
+         END $$;
+         CREATE TRIGGER refuses BEFORE INSERT ON rag.chunk FOR EACH ROW EXECUTE FUNCTION public.refuse()",
+    );
+    // Each names a number and an acronym that are its own, and every third one is longer than a chunk.
+    let content = "format(E'# Order\n\nOrder XQ-%1$s. The Common Note %2$s Register (CN%2$sR) has it.%3$s%4$s', $2 + n,
+            chr(64 + n), repeat(E' It goes on.', CASE n % 3 WHEN 0 THEN 300 ELSE 0 END), CASE n WHEN $3 THEN ' unwritable' END)";
+    let found = "SELECT d.uri, m.key, a.short_form FROM rag.document d
+         JOIN rag.chunk c ON c.document_id = d.id AND c.ordinal = 0
+         LEFT JOIN rag.entity_mention m ON m.chunk_id = c.id AND m.document_id = d.id AND m.kind = 'document_code'
+         LEFT JOIN rag.mined_acronym a ON a.document_id = d.id ORDER BY d.uri";
+    let expected = |numbers: &dyn Fn(u8) -> Option<u32>| {
+        let row = |n: u8| {
+            let acronym = format!("CN{}R", char::from(64 + n));
+            numbers(n).map(|number| [format!("{n:02}"), format!("xq-{number}"), acronym].map(Some).to_vec())
+        };
+        (1..=12).filter_map(row).collect::<Vec<_>>()
+    };
+    let filled =
+        |content: &str, first: &str, refused: &str| content.replace("$2", first).replace("$3", refused);
+    ann.run("SELECT rag_pause()");
+    ann.run(&format!(
+        "INSERT INTO rag.document (uri, content) SELECT lpad(n::text, 2, '0'), {} FROM generate_series(1, 12) n",
+        filled(content, "100", "5")
+    ));
+    ann.run("SELECT rag_resume()");
+    ann.settle();
+    assert_eq!(ann.column("SELECT uri FROM rag.failed_job"), ["05"]);
+    assert_eq!(admin.rows(found), expected(&|n| (n != 5).then_some(100 + u32::from(n))));
+    super::assert_spans_are_exact(&mut ann);
+
+    // Some change, one of them to what cannot be written: it keeps its earlier form.
+    ann.run("SELECT rag_pause()");
+    ann.run(&format!(
+        "UPDATE rag.document d SET content = {} FROM generate_series(4, 9) n WHERE d.uri = lpad(n::text, 2, '0')",
+        filled(content, "200", "8")
+    ));
+    ann.run("SELECT rag_resume()");
+    ann.settle();
+    assert_eq!(ann.column("SELECT uri FROM rag.failed_job"), ["08"]);
+    let is_changed = |n: u8| (4..=9).contains(&n) && n != 8;
+    assert_eq!(admin.rows(found), expected(&|n| Some(if is_changed(n) { 200 } else { 100 } + u32::from(n))));
+}
+
+#[test]
 fn an_update_that_fails_leaves_the_earlier_form_searchable() {
     let database = Database::new("failed_update");
     let mut ann = database.user("ann");

@@ -8,8 +8,8 @@ use super::dictionary::{
     known,
 };
 use crate::metadata::name::{company_places, is_common};
+use crate::word_pattern::WordPattern;
 use aho_corasick::{AhoCorasick, MatchKind};
-use regex::Regex;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -55,7 +55,7 @@ type Test = fn(&str, &Range<usize>) -> bool;
 /// A rule: what its first group, or else its whole match, finds is of the kind if the test says so.
 struct Rule {
     kind: Kind,
-    pattern: Regex,
+    pattern: WordPattern,
     accepts: Test,
 }
 
@@ -109,7 +109,7 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         (Kind::Term, r"\b[A-Z]{3,20}\b".into(), is_term),
     ];
     let compiled = rules.into_iter().chain(late).filter_map(|(kind, pattern, accepts)| {
-        Some(Rule { kind, pattern: Regex::new(&pattern).ok()?, accepts })
+        Some(Rule { kind, pattern: WordPattern::new(&pattern)?, accepts })
     });
     compiled.collect()
 });

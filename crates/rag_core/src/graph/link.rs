@@ -2,6 +2,7 @@
 
 use super::{Origin, address, key};
 use crate::document::PreparedDocument;
+use crate::word_pattern::WordPattern;
 use regex::Regex;
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -55,21 +56,23 @@ static MARKDOWN: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 static BARE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(?:https?|file)://[^\s<>"'`()\[\]{}|]{1,1000}"#).ok());
-static SECTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(&format!(r"\b(?i:section|chapter|clause|annex|abschnitt|kapitel) (?P<section>[0-9A-Z]+(?:\.[0-9]+){{0,4}}),? (?i:of|in|von|aus) {WHAT}{CODE}\b")).ok()
+static SECTION: LazyLock<Option<WordPattern>> = LazyLock::new(|| {
+    WordPattern::new(&format!(
+        r"\b(?i:section|chapter|clause|annex|abschnitt|kapitel) (?P<section>[0-9A-Z]+(?:\.[0-9]+){{0,4}}),? (?i:of|in|von|aus) {WHAT}{CODE}\b"
+    ))
 });
-static SEEN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(&format!(r"\b{SEE} {WHAT}{CODE}\b")).ok());
-static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(&format!(r"\b{CODE}\b")).ok());
-static TITLE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(&format!(r#"\b{SEE} {WHAT}["“„«*_](?P<title>[^"“”„«»*_\n]{{3,200}})["”“»*_]"#)).ok()
+static SEEN: LazyLock<Option<WordPattern>> =
+    LazyLock::new(|| WordPattern::new(&format!(r"\b{SEE} {WHAT}{CODE}\b")));
+static NUMBER: LazyLock<Option<WordPattern>> = LazyLock::new(|| WordPattern::new(&format!(r"\b{CODE}\b")));
+static TITLE: LazyLock<Option<WordPattern>> = LazyLock::new(|| {
+    WordPattern::new(&format!(r#"\b{SEE} {WHAT}["“„«*_](?P<title>[^"“”„«»*_\n]{{3,200}})["”“»*_]"#))
 });
 
 /// Names of files that documents come from, in the text after what sends the reader there.
-static PATH: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(&format!(
+static PATH: LazyLock<Option<WordPattern>> = LazyLock::new(|| {
+    WordPattern::new(&format!(
         r#"\b{SEE} {WHAT}[`"'“„]?(?P<path>(?:\.{{0,2}}/)*[\w.-]+(?:/[\w.-]+)*\.(?i:md|markdown|adoc|rst|txt|html?|pdf|docx?|pptx?|xlsx?|odt|epub|csv|rtf|eml))\b"#
     ))
-    .ok()
 });
 
 /// The links of a document, each target once per chunk and by its strongest mention, in the order of the text.
@@ -102,7 +105,7 @@ fn own_names(origin: &Origin<'_>) -> HashSet<String> {
     let mut names: HashSet<String> = uri.into_iter().chain(origin.title.map(str::to_owned)).collect();
     if let Some(pattern) = NUMBER.as_ref() {
         for text in origin.title.into_iter().chain(origin.uri) {
-            names.extend(pattern.find_iter(text).map(|code| key(code.as_str())));
+            names.extend(pattern.captures_iter(text).map(|code| key(code.get_match().as_str())));
         }
     }
     names

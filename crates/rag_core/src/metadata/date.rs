@@ -5,7 +5,7 @@
 //! none. Days that no calendar has are left out.
 
 use super::moment;
-use regex::Regex;
+use crate::word_pattern::WordPattern;
 use std::sync::LazyLock;
 
 /// Names of months, lower-case, in English, German, French, Spanish and Italian; `.` after a short form is allowed.
@@ -25,16 +25,16 @@ const MONTHS: [&str; 12] = [
 ];
 
 struct Forms {
-    year_first: Regex,
-    dotted: Regex,
-    day_first: Regex,
-    month_first: Regex,
-    in_names: Regex,
+    year_first: WordPattern,
+    dotted: WordPattern,
+    day_first: WordPattern,
+    month_first: WordPattern,
+    in_names: WordPattern,
 }
 
 static FORMS: LazyLock<Option<Forms>> = LazyLock::new(|| {
     let months = MONTHS.join("|");
-    let form = |pattern: &str| Regex::new(&pattern.replace("MONTH", &months)).ok();
+    let form = |pattern: &str| WordPattern::new(&pattern.replace("MONTH", &months));
     Some(Forms {
         year_first: form(r"\b(?<y>\d{4})([-/])(?<m>\d{2})([-/])(?<d>\d{2})(?:\b|T)")?,
         dotted: form(r"\b(?<d>\d{1,2})\. ?(?<m>\d{1,2})\. ?(?<y>\d{4})\b")?,
