@@ -6,6 +6,7 @@ mod gguf;
 mod graph;
 pub mod onnx_file;
 pub mod pair;
+mod plain_words;
 mod pooled;
 pub mod pooling;
 pub mod registry;

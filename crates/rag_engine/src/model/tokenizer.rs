@@ -1,7 +1,9 @@
 //! A model's tokenizer: `tokenizer.json` with its baked-in padding and truncation taken off.
 
+use super::plain_words::{Part, PlainWords};
 use super::session::Row;
 use rag_core::chunk::Tokenizer as ChunkTokenizer;
+use serde_json::Value;
 use std::ops::Range;
 use std::path::Path;
 use tokenizers::{TruncationDirection, TruncationParams, TruncationStrategy};
@@ -14,6 +16,7 @@ pub struct Tokenizer {
     whole: tokenizers::Tokenizer,
     /// The same tokenizer, cutting pairs to the model's limit.
     cutting: tokenizers::Tokenizer,
+    plain: Option<PlainWords>,
     special: usize,
     max_tokens: usize,
 }
@@ -35,7 +38,10 @@ impl Tokenizer {
         };
         cutting.with_truncation(Some(truncation)).map_err(|e| e.to_string())?;
         let special = whole.encode_fast("", true).map_err(|e| e.to_string())?.len();
-        Ok(Self { whole, cutting, special, max_tokens })
+        let definition =
+            std::fs::read(path).ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+        let plain = definition.and_then(|definition| PlainWords::of(&definition, &whole));
+        Ok(Self { whole, cutting, plain, special, max_tokens })
     }
 
     /// Tokens that surround every single text, such as `[CLS]` and `[SEP]`.
@@ -43,10 +49,21 @@ impl Tokenizer {
         self.special
     }
 
+    /// The vocabulary, if a text may be read by it.
+    fn plain(&self, text: &str) -> Option<&PlainWords> {
+        self.plain.as_ref().filter(|plain| plain.reads(text))
+    }
+
     /// Tokens of a text alone, without special tokens. Taken in pieces, so a word longer than a piece counts for more.
     pub fn count(&self, text: &str) -> Result<usize, String> {
         let count = |piece| Ok(self.whole.encode_fast(piece, false).map_err(|e| e.to_string())?.len());
-        pieces(text).map(count).sum()
+        let count = |text| pieces(text).map(count).sum::<Result<usize, String>>();
+        let Some(plain) = self.plain(text) else { return count(text) };
+        let part = |part| match part {
+            Part::Token(..) => Ok(1),
+            Part::Other(range) => count(&text[range]),
+        };
+        plain.parts(text).map(part).sum()
     }
 
     /// A beginning of a text that has at least so many tokens, special ones not counted; all of it where it has fewer, or
@@ -68,7 +85,21 @@ impl Tokenizer {
 
     /// A text as the model wants it, special tokens included, never cut.
     pub fn encode(&self, text: &str) -> Result<Row, String> {
-        self.whole.encode_fast(text, true).map(row).map_err(|e| e.to_string())
+        let Some(plain) = self.plain(text) else {
+            return self.whole.encode_fast(text, true).map(row).map_err(|e| e.to_string());
+        };
+        let mut ids = Vec::new();
+        for part in plain.parts(text) {
+            match part {
+                Part::Token(id, _) => ids.push(id),
+                Part::Other(range) => {
+                    let encoding = self.whole.encode_fast(&text[range], false);
+                    ids.extend_from_slice(encoding.map_err(|e| e.to_string())?.get_ids());
+                }
+            }
+        }
+        let ids = plain.surrounded(ids);
+        Ok(Row { types: vec![0; ids.len()], ids })
     }
 
     /// A query and a passage as a cross-encoder wants them. Beyond the model's limit the longer of the two is
@@ -90,6 +121,24 @@ impl Tokenizer {
             &text[..text.floor_char_boundary(ends.max().unwrap_or(0))]
         };
         Ok(CutPair { query: kept(query, 0), passage: kept(passage, 1), row })
+    }
+}
+
+impl Tokenizer {
+    /// Where the tokens of a part of a text stand, which begins there.
+    fn add_spans(&self, part: &str, mut start: usize, spans: &mut Vec<Range<usize>>) {
+        for piece in pieces(part) {
+            // Encoding plain text fails for no tokenizer that could be opened; bytes are the safe over-count if one does.
+            match self.whole.encode(piece, false) {
+                Ok(encoding) => {
+                    spans.extend(encoding.get_offsets().iter().map(|(from, to)| start + *from..start + *to))
+                }
+                Err(_) => {
+                    spans.extend(piece.char_indices().map(|(at, c)| start + at..start + at + c.len_utf8()))
+                }
+            }
+            start += piece.len();
+        }
     }
 }
 
@@ -150,18 +199,15 @@ fn row(encoding: tokenizers::Encoding) -> Row {
 impl ChunkTokenizer for Tokenizer {
     fn token_spans(&self, text: &str) -> Vec<Range<usize>> {
         let mut spans = Vec::new();
-        let mut start = 0;
-        for piece in pieces(text) {
-            // Encoding plain text fails for no tokenizer that could be opened; bytes are the safe over-count if one does.
-            match self.whole.encode(piece, false) {
-                Ok(encoding) => {
-                    spans.extend(encoding.get_offsets().iter().map(|(from, to)| start + *from..start + *to))
-                }
-                Err(_) => {
-                    spans.extend(piece.char_indices().map(|(at, c)| start + at..start + at + c.len_utf8()))
-                }
+        let Some(plain) = self.plain(text) else {
+            self.add_spans(text, 0, &mut spans);
+            return spans;
+        };
+        for part in plain.parts(text) {
+            match part {
+                Part::Token(_, range) => spans.push(range),
+                Part::Other(range) => self.add_spans(&text[range.clone()], range.start, &mut spans),
             }
-            start += piece.len();
         }
         spans
     }
@@ -175,6 +221,8 @@ impl ChunkTokenizer for Tokenizer {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use proptest::prelude::*;
+    use std::sync::OnceLock;
 
     /// Words, numbers, signs, runs of blanks and scripts without any, as long as several pieces.
     fn mixture(mut seed: u64) -> String {
@@ -200,20 +248,74 @@ mod tests {
         text
     }
 
+    fn installed() -> &'static [Tokenizer] {
+        static INSTALLED: OnceLock<Vec<Tokenizer>> = OnceLock::new();
+        INSTALLED.get_or_init(|| {
+            let models =
+                std::env::var("RAG_TEST_MODELS").expect("RAG_TEST_MODELS is not set: run `make test`");
+            let file = |model: &str| Path::new(&models).join(model).join("tokenizer.json");
+            let names = ["bge-small-en-v1.5", "all-MiniLM-L6-v2", "ms-marco-MiniLM-L-12-v2"];
+            names.map(|model| Tokenizer::open(&file(model), 512).unwrap()).into()
+        })
+    }
+
     #[test]
     fn tokens_of_pieces_are_the_tokens_of_the_text() {
-        let models = std::env::var("RAG_TEST_MODELS").expect("RAG_TEST_MODELS is not set: run `make test`");
-        for model in ["bge-small-en-v1.5", "all-MiniLM-L6-v2", "ms-marco-MiniLM-L-12-v2"] {
-            let tokenizer =
-                Tokenizer::open(&Path::new(&models).join(model).join("tokenizer.json"), 512).unwrap();
+        for tokenizer in installed() {
             for seed in [1, 2, 3] {
                 let text = mixture(seed);
                 let whole = tokenizer.whole.encode(text.as_str(), false).unwrap();
                 let offsets: Vec<Range<usize>> =
                     whole.get_offsets().iter().map(|(from, to)| *from..*to).collect();
-                assert_eq!(tokenizer.token_spans(&text), offsets, "{model}, seed {seed}");
+                assert_eq!(tokenizer.token_spans(&text), offsets, "seed {seed}");
                 assert_eq!(tokenizer.count(&text).unwrap(), offsets.len());
             }
+        }
+    }
+
+    /// A text of words, signs, blanks and control characters, beyond ASCII too, and of what means something to a tokenizer.
+    fn odd_text() -> impl Strategy<Value = String> {
+        let parts = prop_oneof![
+            "[a-zA-Z]{1,12}",
+            "[ -~]{0,9}",
+            "[ \\t\\n\\r]{1,3}",
+            "\\PC{0,4}",
+            any::<char>().prop_map(String::from),
+            prop::sample::select(vec![
+                "[SEP]", "[MASK]", "[CLS", "##ing", "[UNK]", "\u{b}", "é", "e\u{301}", "İ", "a\u{ad}b"
+            ])
+            .prop_map(String::from),
+            "[a-z]{60,130}",
+        ];
+        prop::collection::vec(parts, 0..12).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn words_that_are_looked_up_are_the_tokenizers_own(text in odd_text()) {
+            for tokenizer in installed() {
+                let whole = tokenizer.whole.encode(text.as_str(), true).unwrap();
+                prop_assert_eq!(&tokenizer.encode(&text).unwrap(), &row(whole));
+                let alone = tokenizer.whole.encode(text.as_str(), false).unwrap();
+                prop_assert_eq!(tokenizer.count(&text).unwrap(), alone.len());
+                let offsets: Vec<Range<usize>> =
+                    alone.get_offsets().iter().map(|(from, to)| *from..*to).collect();
+                prop_assert_eq!(tokenizer.token_spans(&text), offsets);
+            }
+        }
+    }
+
+    #[test]
+    fn the_small_models_words_are_looked_up() {
+        for tokenizer in installed() {
+            let plain = tokenizer.plain("The ferry.").unwrap();
+            let parts: Vec<Part> = plain.parts(" The  ferry, naïve antidisestablishment").collect();
+            let is_token = |index: usize| matches!(parts[index], Part::Token(..));
+            assert_eq!(parts.len(), 5, "{parts:?}");
+            assert_eq!([0, 1, 2, 3, 4].map(is_token), [true, true, true, false, false], "{parts:?}");
+            assert_eq!(parts[3], Part::Other(13..19));
+            assert!(tokenizer.plain("what [SEP] does").is_none());
+            assert_eq!(tokenizer.special_tokens(), 2);
         }
     }
 
