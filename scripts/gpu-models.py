@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 """Makes models for a GPU of models that are quantised for processors.
 
-    gpu-models.py MODELS INTO NAME…
+    python3 gpu-models.py MODELS INTO NAME…
 
 Each folder MODELS/NAME of a BERT-like encoder whose weights are 8-bit integers is copied to INTO/NAME, with the weights written
 back to single precision (model.onnx) and, with its attention and other parts fused, to half precision (model_fp16.onnx). Vectors

@@ -58,10 +58,11 @@ pub(crate) fn measure_large(
     questions: &Questions,
 ) {
     embedding(figures, &mut large.session, questions);
-    // Another backend looks at the same segments, as on any server with more than one session.
+    // Another backend looks at the same segments, as on any server with more than one session. It only searches, so its
+    // memory is that of most sessions.
     let mut other = library.database().connect(library.role());
     let statement = prepared(&mut other);
-    let before = own_mib(large.session.pid());
+    let before = own_mib(other.pid());
     for search in &SEARCHES {
         for query in questions.of_form(search.form) {
             run(&mut other, &statement, search, query);
@@ -69,7 +70,7 @@ pub(crate) fn measure_large(
         let [times] = times_of(search, [&mut large.session], questions);
         figures.add_times(search.name, large.name, &times);
     }
-    let after = own_mib(large.session.pid());
+    let after = own_mib(other.pid());
     figures.add("own memory, before", large.name, "MiB", before);
     figures.add("own memory, after", large.name, "MiB", after);
 }

@@ -76,8 +76,7 @@ impl PlainWords {
         std::iter::from_fn(move || {
             if at >= plain_until {
                 at += bytes[at..].iter().take_while(|byte| is_blank(byte)).count();
-                let run =
-                    bytes[at..].iter().position(|byte| is_blank(byte)).map_or(bytes.len(), |end| at + end);
+                let run = bytes[at..].iter().position(&is_blank).map_or(bytes.len(), |end| at + end);
                 if at == run {
                     return None;
                 }
