@@ -105,17 +105,7 @@ pub fn next_batch(waiting: &[Waiting<'_>], budget: Budget) -> Vec<Pick> {
     let Some(first) = order.first().map(|i| &waiting[*i]) else { return Vec::new() };
     let alike = match first.company {
         Company::Any => None,
-        Company::SameShape => {
-            let shape = FixedShape::of(first.rows[0]);
-            Some(
-                first
-                    .rows
-                    .iter()
-                    .take(shape.rows as usize)
-                    .take_while(|t| FixedShape::of(**t) == shape)
-                    .count(),
-            )
-        }
+        Company::SameShape => Some(FixedShape::of_first(first.rows.iter().copied()).1),
         Company::Nobody => Some(1),
     };
     if let Some(count) = alike {

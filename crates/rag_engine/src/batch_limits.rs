@@ -77,6 +77,14 @@ impl FixedShape {
         let tokens = tokens.max(1).div_ceil(SHAPE_STEP).saturating_mul(SHAPE_STEP);
         Self { rows: (SHAPE_TOKENS / tokens).clamp(1, SHAPE_ROWS), tokens }
     }
+
+    /// The shape of the first of some rows, told by their tokens, and how many of the first ones run in it together.
+    pub fn of_first(tokens: impl IntoIterator<Item = u32>) -> (Self, usize) {
+        let mut shapes = tokens.into_iter().map(Self::of);
+        let Some(first) = shapes.next() else { return (Self::of(0), 0) };
+        let others = shapes.take(first.rows as usize - 1).take_while(|shape| *shape == first).count();
+        (first, 1 + others)
+    }
 }
 
 #[cfg(test)]
@@ -131,5 +139,14 @@ mod tests {
         assert_eq!(FixedShape::of(8192).rows, 1);
         (1..9000).for_each(|tokens| assert!(FixedShape::of(tokens).tokens >= tokens));
         assert!(FixedShape::of(u32::MAX).rows == 1);
+    }
+
+    #[test]
+    fn rows_of_the_first_ones_shape_run_together_as_many_as_it_has_room_for() {
+        let count = |tokens: &[u32]| FixedShape::of_first(tokens.iter().copied()).1;
+        assert_eq!(count(&[]), 0);
+        assert_eq!(count(&[130, 129, 128, 130]), 2);
+        assert_eq!(count(&[100; 40]), 32);
+        assert_eq!(count(&[8000; 3]), 1);
     }
 }

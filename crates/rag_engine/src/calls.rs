@@ -150,13 +150,15 @@ fn embed(
         {
             rows.cached(vector.to_vec());
         } else {
-            rows.wanted(text, || encode(folder, tokenizer, format!("{prefix}{text}"), number))?;
+            rows.wanted(number, text);
         }
     }
+    let inputs = rows.encoded(|number, text| encode(folder, tokenizer, format!("{prefix}{text}"), number))?;
     drop(permit);
     let model = engine.models.model(Some(&folder.name), ModelKind::Embedding, caller.deadline)?;
     let reproducible = role == TextRole::Query;
-    let vectors = rows.results(|inputs| dispatch::compute(engine, caller, &model, reproducible, inputs))?;
+    let vectors =
+        rows.results(inputs, |inputs| dispatch::compute(engine, caller, &model, reproducible, inputs))?;
     if role == TextRole::Query {
         for (text, vector) in texts.iter().zip(&vectors) {
             engine.keep(cache_key(text), Value::Vector(vector.as_slice().into()));
@@ -170,8 +172,8 @@ fn embed(
     Ok(Reply::Embeddings(Embeddings { model: folder.name.clone(), dimension, values }))
 }
 
-/// Vectors of a document's sentences. Each is computed alone: where the document is cut depends on small differences, and
-/// it is to be cut in the same way again.
+/// Vectors of a document's sentences, whatever else runs: where the document is cut depends on small differences, and it is
+/// to be cut in the same way again.
 fn embed_sentences(
     engine: &Arc<Engine>,
     caller: &Caller<'_>,
@@ -184,11 +186,13 @@ fn embed_sentences(
     for (part, texts) in texts.chunks(SENTENCES_AT_ONCE).enumerate() {
         let mut rows = Rows::default();
         for (index, text) in texts.iter().enumerate() {
-            let number = part * SENTENCES_AT_ONCE + index;
-            let input = || encode(&model.folder, &model.tokenizer, format!("{prefix}{text}"), number);
-            rows.wanted(text, input)?;
+            rows.wanted(part * SENTENCES_AT_ONCE + index, text);
         }
-        vectors.extend(rows.results(|inputs| dispatch::compute(engine, caller, &model, true, inputs))?);
+        let inputs = rows.encoded(|number, text| {
+            encode(&model.folder, &model.tokenizer, format!("{prefix}{text}"), number)
+        })?;
+        vectors
+            .extend(rows.results(inputs, |inputs| dispatch::compute(engine, caller, &model, true, inputs))?);
     }
     Ok(vectors)
 }
@@ -229,26 +233,16 @@ fn rerank(
         let query = if query == start { whole_query.clone() } else { query.into() };
         Ok(Input { query: Some(query), text: passage.to_owned(), row })
     };
-    let cached = |passage: &String| match engine.cached(&cache_key(passage)) {
-        Some(Value::Score(score)) => Some(score),
-        _ => None,
-    };
-    let cached: Vec<Option<f32>> = passages.iter().map(cached).collect();
-    let unknown = passages.iter().zip(&cached).filter(|(_, score)| score.is_none());
-    let mut unknown: Vec<&str> = unknown.map(|(passage, _)| passage.as_str()).collect();
-    unknown.sort_unstable();
-    unknown.dedup();
-    let encoded = encode_all(&unknown, encode).map_err(unreadable)?;
-    let mut encoded: HashMap<&str, Input> = unknown.into_iter().zip(encoded).collect();
     let mut rows = Rows::default();
-    for (passage, score) in passages.iter().zip(cached) {
-        match score {
-            Some(score) => rows.cached(vec![score]),
-            None => rows.wanted(passage, || Ok(encoded.remove(passage.as_str()).unwrap_or_default()))?,
+    for (number, passage) in passages.iter().enumerate() {
+        match engine.cached(&cache_key(passage)) {
+            Some(Value::Score(score)) => rows.cached(vec![score]),
+            _ => rows.wanted(number, passage),
         }
     }
+    let inputs = encode_all(&rows.wanted, encode).map_err(unreadable)?;
     drop(permit);
-    let results = rows.results(|inputs| dispatch::compute(engine, caller, &model, true, inputs))?;
+    let results = rows.results(inputs, |inputs| dispatch::compute(engine, caller, &model, true, inputs))?;
     let scores: Vec<f32> = results.iter().filter_map(|logits| logits.first().copied()).collect();
     for (passage, score) in passages.iter().zip(&scores) {
         engine.keep(cache_key(passage), Value::Score(*score));
@@ -258,10 +252,10 @@ fn rerank(
 
 /// Makes the inputs of passages, many of them on several threads: a GPU scores a pair in less time than it takes to read it.
 fn encode_all(
-    passages: &[&str],
+    passages: &[(usize, &str)],
     encode: impl Fn(&str) -> Result<Input, String> + Sync,
 ) -> Result<Vec<Input>, String> {
-    let encode = |passages: &[&str]| passages.iter().map(|passage| encode(passage)).collect();
+    let encode = |passages: &[(usize, &str)]| passages.iter().map(|(_, passage)| encode(passage)).collect();
     let part = passages.len().div_ceil(MOST_THREADS).max(PASSAGES_PER_THREAD);
     if passages.len() <= part {
         return encode(passages);
@@ -311,7 +305,8 @@ fn with_document_permit(
 #[derive(Default)]
 struct Rows<'a> {
     results: Vec<RowResult>,
-    inputs: Vec<Input>,
+    /// What is to be computed, each text once, with its number among all.
+    wanted: Vec<(usize, &'a str)>,
     seen: HashMap<&'a str, usize>,
 }
 
@@ -327,28 +322,29 @@ impl<'a> Rows<'a> {
         self.results.push(RowResult::Cached(vector));
     }
 
-    fn wanted(
-        &mut self,
-        text: &'a str,
-        encode: impl FnOnce() -> Result<Input, Failure>,
-    ) -> Result<(), Failure> {
-        let input = match self.seen.entry(text) {
+    fn wanted(&mut self, number: usize, text: &'a str) {
+        let place = match self.seen.entry(text) {
             Entry::Occupied(seen) => *seen.get(),
             Entry::Vacant(new) => {
-                self.inputs.push(encode()?);
-                *new.insert(self.inputs.len() - 1)
+                self.wanted.push((number, text));
+                *new.insert(self.wanted.len() - 1)
             }
         };
-        self.results.push(RowResult::Computed(input));
-        Ok(())
+        self.results.push(RowResult::Computed(place));
     }
 
-    /// All results in the order of asking; `compute` gives those of the inputs.
+    /// The inputs of what is wanted.
+    fn encoded(&self, encode: impl Fn(usize, &str) -> Result<Input, Failure>) -> Result<Vec<Input>, Failure> {
+        self.wanted.iter().map(|(number, text)| encode(*number, text)).collect()
+    }
+
+    /// All results in the order of asking; `compute` gives those of the inputs, which are those of what is wanted.
     fn results(
         self,
+        inputs: Vec<Input>,
         compute: impl FnOnce(Vec<Input>) -> Result<Vec<Vec<f32>>, NoReply>,
     ) -> Result<Vec<Vec<f32>>, NoReply> {
-        let computed = if self.inputs.is_empty() { Vec::new() } else { compute(self.inputs)? };
+        let computed = if inputs.is_empty() { Vec::new() } else { compute(inputs)? };
         let result = |row| match row {
             RowResult::Cached(vector) => vector,
             RowResult::Computed(input) => computed.get(input).cloned().unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! Documents that cannot be processed, arguments that make no sense, and waiting for what will not come.
 
 use super::words_found;
-use rag_tests::{Cluster, Database, wait_until};
+use rag_tests::{Cluster, Database, Session, wait_until};
 use std::time::Duration;
 
 const PDF: &str = "decode('255044462d312e370a25e2e3cfd30a', 'hex')";
@@ -114,25 +114,27 @@ fn documents_that_are_written_together_keep_what_is_theirs_and_one_that_cannot_b
     };
     let filled =
         |content: &str, first: &str, refused: &str| content.replace("$2", first).replace("$3", refused);
-    ann.run("SELECT rag_pause()");
-    ann.run(&format!(
+    let write_together = |ann: &mut Session, statement: String| {
+        ann.run("SELECT rag_pause()");
+        ann.run(&statement);
+        ann.run("SELECT rag_resume()");
+        ann.settle();
+    };
+    let insert = format!(
         "INSERT INTO rag.document (uri, content) SELECT lpad(n::text, 2, '0'), {} FROM generate_series(1, 12) n",
         filled(content, "100", "5")
-    ));
-    ann.run("SELECT rag_resume()");
-    ann.settle();
+    );
+    write_together(&mut ann, insert);
     assert_eq!(ann.column("SELECT uri FROM rag.failed_job"), ["05"]);
     assert_eq!(admin.rows(found), expected(&|n| (n != 5).then_some(100 + u32::from(n))));
     super::assert_spans_are_exact(&mut ann);
 
     // Some change, one of them to what cannot be written: it keeps its earlier form.
-    ann.run("SELECT rag_pause()");
-    ann.run(&format!(
+    let update = format!(
         "UPDATE rag.document d SET content = {} FROM generate_series(4, 9) n WHERE d.uri = lpad(n::text, 2, '0')",
         filled(content, "200", "8")
-    ));
-    ann.run("SELECT rag_resume()");
-    ann.settle();
+    );
+    write_together(&mut ann, update);
     assert_eq!(ann.column("SELECT uri FROM rag.failed_job"), ["08"]);
     let is_changed = |n: u8| (4..=9).contains(&n) && n != 8;
     assert_eq!(admin.rows(found), expected(&|n| Some(if is_changed(n) { 200 } else { 100 } + u32::from(n))));

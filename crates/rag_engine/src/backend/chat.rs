@@ -79,7 +79,7 @@ impl ChatBackend {
 impl Backend for ChatBackend {
     /// Nothing counts a conversation's tokens on this side.
     fn limits(&self) -> Limits {
-        Limits::one_by_one(None, usize::MAX)
+        Limits { one_by_one: true, ..Limits::new(None, usize::MAX) }
     }
 
     fn health(&self, allow_remote: bool) -> Result<(), String> {

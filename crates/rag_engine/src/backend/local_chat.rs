@@ -22,7 +22,7 @@ impl LocalChatBackend {
 
 impl Backend for LocalChatBackend {
     fn limits(&self) -> Limits {
-        Limits::one_by_one(Some(Device::Cpu), MAX_CONTEXT as usize)
+        Limits { one_by_one: true, ..Limits::new(Some(Device::Cpu), MAX_CONTEXT as usize) }
     }
 
     fn health(&self, _allow_remote: bool) -> Result<(), String> {

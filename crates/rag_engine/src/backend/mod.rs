@@ -95,9 +95,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Those of a backend that computes each input by itself.
-    pub fn one_by_one(device: Option<Device>, max_tokens: usize) -> Self {
-        Self { max_tokens, device, places: usize::MAX, one_by_one: true, has_fixed_shapes: false }
+    /// Those of a backend that computes any inputs together, and any number of batches at once.
+    pub fn new(device: Option<Device>, max_tokens: usize) -> Self {
+        Self { max_tokens, device, places: usize::MAX, one_by_one: false, has_fixed_shapes: false }
     }
 
     /// Whether it computes on this machine.

@@ -65,9 +65,8 @@ impl OnnxBackend {
             let (count, company) = match (self.sessions.couples_rows(), conditions.is_reproducible) {
                 (false, false) => (rest.len(), Rows::Batch),
                 (false, true) if self.has_fixed_shapes => {
-                    let shape = FixedShape::of(rest[0].tokens());
-                    let alike = rest.iter().take_while(|row| FixedShape::of(row.tokens()) == shape);
-                    (alike.take(shape.rows as usize).count(), Rows::Shaped(shape))
+                    let (shape, count) = FixedShape::of_first(rest.iter().map(|row| row.tokens()));
+                    (count, Rows::Shaped(shape))
                 }
                 _ => (1, Rows::Alone),
             };
@@ -128,11 +127,10 @@ pub(super) fn failed(model: &str, reason: &str) -> Failure {
 impl Backend for OnnxBackend {
     fn limits(&self) -> Limits {
         Limits {
-            max_tokens: self.max_tokens,
-            device: Some(self.sessions.device()),
             places: self.sessions.places(),
             one_by_one: self.sessions.couples_rows(),
             has_fixed_shapes: self.has_fixed_shapes,
+            ..Limits::new(Some(self.sessions.device()), self.max_tokens)
         }
     }
 

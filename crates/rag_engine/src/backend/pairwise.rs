@@ -48,9 +48,8 @@ impl<S: PairScorer> PairwiseBackend<S> {
 
 impl<S: PairScorer> Backend for PairwiseBackend<S> {
     fn limits(&self) -> Limits {
-        let sessions = &self.sessions;
-        let limits = Limits::one_by_one(Some(sessions.device()), self.scorer.max_tokens());
-        Limits { places: sessions.places(), ..limits }
+        let limits = Limits::new(Some(self.sessions.device()), self.scorer.max_tokens());
+        Limits { places: self.sessions.places(), one_by_one: true, ..limits }
     }
 
     fn health(&self, _allow_remote: bool) -> Result<(), String> {

@@ -59,7 +59,7 @@ impl Remote {
     }
 
     pub(super) fn limits(&self) -> Limits {
-        Limits { one_by_one: false, ..Limits::one_by_one(None, self.max_tokens) }
+        Limits::new(None, self.max_tokens)
     }
 
     /// Whether the endpoint may be asked. Asks no name server.

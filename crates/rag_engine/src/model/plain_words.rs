@@ -7,15 +7,13 @@
 
 use memchr::memmem::Finder;
 use serde_json::Value;
-use std::collections::HashMap;
 use std::ops::Range;
 
 /// The longest word that is looked up, in bytes; no vocabulary has longer ones.
 const LONGEST: usize = 64;
 
-/// The vocabulary of a tokenizer that reads plain words as this file does.
+/// What must be known of a tokenizer that reads plain words as this file does.
 pub(super) struct PlainWords {
-    vocabulary: HashMap<String, u32>,
     lowers: bool,
     /// Tokens that are found in the text before it is cut into words, such as `[SEP]`.
     added: Vec<Finder<'static>>,
@@ -48,7 +46,6 @@ impl PlainWords {
         }
         let added = added.iter().filter_map(|token| token["content"].as_str());
         Some(Self {
-            vocabulary: tokenizer.get_vocab(false).into_iter().collect(),
             lowers: definition["normalizer"]["lowercase"] == true,
             added: added.map(|token| Finder::new(token).into_owned()).collect(),
             around: around(tokenizer)?,
@@ -66,8 +63,12 @@ impl PlainWords {
         self.added.iter().all(|token| token.find(text.as_bytes()).is_none())
     }
 
-    /// All of a text but blanks, in order.
-    pub(super) fn parts<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Part> + 'a {
+    /// All of a text but blanks, in order, with the tokens of this tokenizer.
+    pub(super) fn parts<'a>(
+        &'a self,
+        tokenizer: &'a tokenizers::Tokenizer,
+        text: &'a str,
+    ) -> impl Iterator<Item = Part> + 'a {
         let mut at = 0;
         let bytes = text.as_bytes();
         let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
@@ -89,21 +90,21 @@ impl PlainWords {
                 bytes[at..plain_until].iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
             let word = at..at + letters.max(1);
             at = word.end;
-            Some(match self.look_up(&text[word.clone()]) {
+            Some(match self.look_up(tokenizer, &text[word.clone()]) {
                 Some(id) => Part::Token(id, word),
                 None => Part::Other(word),
             })
         })
     }
 
-    fn look_up(&self, word: &str) -> Option<u32> {
+    fn look_up(&self, tokenizer: &tokenizers::Tokenizer, word: &str) -> Option<u32> {
         let mut lowered = [0; LONGEST];
         let lowered = lowered.get_mut(..word.len())?;
         lowered.copy_from_slice(word.as_bytes());
         if self.lowers {
             lowered.make_ascii_lowercase();
         }
-        self.vocabulary.get(std::str::from_utf8(lowered).ok()?).copied()
+        tokenizer.token_to_id(std::str::from_utf8(lowered).ok()?)
     }
 }
 

@@ -15,7 +15,7 @@ use ort::session::{Session, SessionOutputs};
 use ort::value::{DynValue, PrimitiveTensorElementType, Tensor, TensorElementType};
 use rag_wire::ModelKind;
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Weights beyond which a model has one session with all threads: more copies would cost more memory than they
@@ -127,15 +127,18 @@ impl Sessions {
         style: RunStyle,
         threads: usize,
     ) -> Result<Self, String> {
-        const ELSEWHERE: &str = "the model is behind an endpoint";
-        let mut graph = folder.graph_on(device).ok_or(ELSEWHERE)?;
-        let mut couples_rows = couples_rows(&graph)?;
+        let graph_on = |device| {
+            let graph = folder.graph_on(device).ok_or("the model is behind an endpoint")?;
+            let couples_rows =
+                graph::couples_rows(&graph).map_err(|e| format!("{}: {e}", graph.display()))?;
+            Ok::<_, String>((graph, couples_rows))
+        };
+        let (mut graph, mut couples_rows) = graph_on(device)?;
         let (mut device, mut style) = (device, style);
         if couples_rows && device != Device::Cpu {
             // Made for processors: a GPU would run each row alone, and leave half of the operators to the processor.
             (device, style) = (Device::Cpu, RunStyle::Cpu);
-            graph = folder.graph_on(device).ok_or(ELSEWHERE)?;
-            couples_rows = self::couples_rows(&graph)?;
+            (graph, couples_rows) = graph_on(device)?;
         }
         let is_small = graph::weight_bytes(&graph) <= SMALL_MODEL_BYTES;
         let (most, threads_each) = match (is_small, style) {
@@ -373,10 +376,6 @@ impl Sessions {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).sessions.push(open);
         self.returned.notify_one();
     }
-}
-
-fn couples_rows(graph: &Path) -> Result<bool, String> {
-    graph::couples_rows(graph).map_err(|e| format!("{}: {e}", graph.display()))
 }
 
 /// Counts a session as open until it is dropped: forgotten where the session goes back to the pool.

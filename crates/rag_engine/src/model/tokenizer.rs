@@ -26,7 +26,10 @@ impl Tokenizer {
     pub fn open(path: &Path, max_tokens: usize) -> Result<Self, String> {
         // The tokenizers would start a thread pool of their own for batches.
         tokenizers::utils::parallelism::set_parallelism(false);
-        let mut whole = tokenizers::Tokenizer::from_file(path).map_err(|e| format!("tokenizer.json: {e}"))?;
+        let unreadable = |problem: &dyn std::fmt::Display| format!("tokenizer.json: {problem}");
+        let bytes = std::fs::read(path).map_err(|e| unreadable(&e))?;
+        let mut whole = tokenizers::Tokenizer::from_bytes(&bytes).map_err(|e| unreadable(&e))?;
+        let definition: Value = serde_json::from_slice(&bytes).map_err(|e| unreadable(&e))?;
         whole.with_padding(None);
         whole.with_truncation(None).map_err(|e| e.to_string())?;
         let mut cutting = whole.clone();
@@ -38,9 +41,7 @@ impl Tokenizer {
         };
         cutting.with_truncation(Some(truncation)).map_err(|e| e.to_string())?;
         let special = whole.encode_fast("", true).map_err(|e| e.to_string())?.len();
-        let definition =
-            std::fs::read(path).ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
-        let plain = definition.and_then(|definition| PlainWords::of(&definition, &whole));
+        let plain = PlainWords::of(&definition, &whole);
         Ok(Self { whole, cutting, plain, special, max_tokens })
     }
 
@@ -49,7 +50,7 @@ impl Tokenizer {
         self.special
     }
 
-    /// The vocabulary, if a text may be read by it.
+    /// How plain words are read, if a text may be read so.
     fn plain(&self, text: &str) -> Option<&PlainWords> {
         self.plain.as_ref().filter(|plain| plain.reads(text))
     }
@@ -63,7 +64,7 @@ impl Tokenizer {
             Part::Token(..) => Ok(1),
             Part::Other(range) => count(&text[range]),
         };
-        plain.parts(text).map(part).sum()
+        plain.parts(&self.whole, text).map(part).sum()
     }
 
     /// A beginning of a text that has at least so many tokens, special ones not counted; all of it where it has fewer, or
@@ -89,7 +90,7 @@ impl Tokenizer {
             return self.whole.encode_fast(text, true).map(row).map_err(|e| e.to_string());
         };
         let mut ids = Vec::new();
-        for part in plain.parts(text) {
+        for part in plain.parts(&self.whole, text) {
             match part {
                 Part::Token(id, _) => ids.push(id),
                 Part::Other(range) => {
@@ -122,9 +123,7 @@ impl Tokenizer {
         };
         Ok(CutPair { query: kept(query, 0), passage: kept(passage, 1), row })
     }
-}
 
-impl Tokenizer {
     /// Where the tokens of a part of a text stand, which begins there.
     fn add_spans(&self, part: &str, mut start: usize, spans: &mut Vec<Range<usize>>) {
         for piece in pieces(part) {
@@ -203,7 +202,7 @@ impl ChunkTokenizer for Tokenizer {
             self.add_spans(text, 0, &mut spans);
             return spans;
         };
-        for part in plain.parts(text) {
+        for part in plain.parts(&self.whole, text) {
             match part {
                 Part::Token(_, range) => spans.push(range),
                 Part::Other(range) => self.add_spans(&text[range.clone()], range.start, &mut spans),
@@ -309,7 +308,8 @@ mod tests {
     fn the_small_models_words_are_looked_up() {
         for tokenizer in installed() {
             let plain = tokenizer.plain("The ferry.").unwrap();
-            let parts: Vec<Part> = plain.parts(" The  ferry, naïve antidisestablishment").collect();
+            let parts: Vec<Part> =
+                plain.parts(&tokenizer.whole, " The  ferry, naïve antidisestablishment").collect();
             let is_token = |index: usize| matches!(parts[index], Part::Token(..));
             assert_eq!(parts.len(), 5, "{parts:?}");
             assert_eq!([0, 1, 2, 3, 4].map(is_token), [true, true, true, false, false], "{parts:?}");

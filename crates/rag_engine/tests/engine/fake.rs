@@ -54,7 +54,7 @@ impl FakeBackend {
 
 impl Backend for FakeBackend {
     fn limits(&self) -> Limits {
-        Limits::one_by_one(Some(Device::Cpu), self.max_tokens)
+        Limits { one_by_one: true, ..Limits::new(Some(Device::Cpu), self.max_tokens) }
     }
 
     fn health(&self, _allow_remote: bool) -> Result<(), String> {
