@@ -221,7 +221,7 @@ fn find(request: &AnswerRequest<'_>) -> Result<Found> {
     let languages = request.scope.languages();
     // Text that is indexed with all its words may be searched for any of them, and no question is made of these.
     let with_stop_words =
-        languages.values().map(|language| if language == "simple" { "english" } else { language.as_str() });
+        languages.iter().map(|language| if *language == "simple" { "english" } else { *language });
     if !has_content(&query, with_stop_words, &mut stages) {
         return ended(refused(Refusal::BelowThreshold, Method::Extractive, pending, Vec::new(), stages));
     }
@@ -249,8 +249,7 @@ fn find(request: &AnswerRequest<'_>) -> Result<Found> {
         details["scores"] = json!(signals);
     }
     stages.detail(details);
-    let languages: Vec<&str> =
-        hits.iter().map(|hit| languages.get(&hit.chunk.domain).map_or("simple", String::as_str)).collect();
+    let languages: Vec<&str> = hits.iter().map(|hit| request.scope.language(hit.chunk.domain)).collect();
     if names::has_unknown_name(request.question, &hits, &languages) {
         scored.confidence *= names::UNKNOWN_NAME_FACTOR;
     }

@@ -58,7 +58,7 @@ fn rag_search(
     >,
     ErrorReport,
 > {
-    let (rows, names) = call(|| {
+    let rows = call(|| {
         let query = checked_query(required(query, "query")?, "query")?;
         let k = checked_k(required(k, "k")?)?;
         let mode = Mode::parse(required(mode, "mode")?, "mode")?;
@@ -82,23 +82,22 @@ fn rag_search(
             stages: &found.stages,
             time: since.elapsed(),
         });
-        let languages = scope.languages();
         let mut highlighter = Highlighter::new(found.words.as_deref().unwrap_or(query));
         let stages = found.stages.to_json();
-        let rows: Vec<(SearchHit, String, serde_json::Value)> = found
+        let rows: Vec<(SearchHit, Option<String>, String, serde_json::Value)> = found
             .hits
             .into_iter()
             .enumerate()
             .map(|(i, hit)| {
-                let language = languages.get(&hit.chunk.domain).map_or("simple", String::as_str);
-                let snippet = highlighter.snippet(&hit.chunk.content, language, options.snippet_length);
+                let (domain, content) = (hit.chunk.domain, &hit.chunk.content);
+                let snippet = highlighter.snippet(content, scope.language(domain), options.snippet_length);
                 let details = if i == 0 { json!({ "stages": stages }) } else { json!({}) };
-                (hit, snippet, details)
+                (hit, scope.name(domain), snippet, details)
             })
             .collect();
-        Ok((rows, scope.names()))
+        Ok(rows)
     })?;
-    Ok(TableIterator::new(rows.into_iter().enumerate().map(move |(i, (hit, snippet, details))| {
+    Ok(TableIterator::new(rows.into_iter().enumerate().map(move |(i, (hit, name, snippet, details))| {
         let SearchHit { chunk, score, keyword, vector, rerank } = hit;
         let rank_of = |place: Option<(usize, f64)>| place.map(|(rank, _)| rank as i32);
         let score_of = |place: Option<(usize, f64)>| place.map(|(_, score)| score);
@@ -107,7 +106,7 @@ fn rag_search(
             uuid(chunk.document),
             uuid(chunk.section),
             uuid(chunk.id),
-            names.get(&chunk.domain).cloned(),
+            name,
             chunk.title,
             chunk.uri,
             chunk.header_path,

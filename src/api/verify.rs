@@ -4,7 +4,7 @@ use super::{call, required};
 use crate::error::{Error, Result};
 use crate::pg::ErrorReport;
 use crate::search::scope::Scope;
-use crate::search::verify;
+use crate::search::verify::{self, Finding};
 use crate::storage::uuid;
 use crate::workers;
 use pgrx::prelude::*;
@@ -27,7 +27,7 @@ fn rag_verify(
     >,
     ErrorReport,
 > {
-    let (findings, names) = call(|| {
+    let findings = call(|| {
         let repair = required(repair, "repair")?;
         let scope = Scope::resolve(collection)?;
         check_rights(&scope, collection)?;
@@ -35,16 +35,11 @@ fn rag_verify(
         if findings.iter().any(|finding| finding.repaired) {
             workers::wake_at_commit();
         }
-        Ok((findings, scope.names()))
+        let named = |finding: Finding| (scope.name(finding.domain), finding);
+        Ok(findings.into_iter().map(named).collect::<Vec<_>>())
     })?;
-    Ok(TableIterator::new(findings.into_iter().map(move |finding| {
-        (
-            finding.kind.to_owned(),
-            names.get(&finding.domain).cloned(),
-            uuid(finding.object),
-            finding.problem,
-            finding.repaired,
-        )
+    Ok(TableIterator::new(findings.into_iter().map(move |(name, finding)| {
+        (finding.kind.to_owned(), name, uuid(finding.object), finding.problem, finding.repaired)
     })))
 }
 

@@ -13,14 +13,20 @@ thread_local! {
 /// Who asks, in which statement, and what they can see.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Circumstances {
-    user: pg_sys::Oid,
-    outer_user: pg_sys::Oid,
-    user_id: Option<String>,
+    session: Session,
     transaction_start: i64,
     statement_start: i64,
     subtransaction: u32,
-    catalog_changes: u64,
     snapshot: Option<SnapshotKey>,
+}
+
+/// Who asks, and how the catalogs are.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Session {
+    user: pg_sys::Oid,
+    outer_user: pg_sys::Oid,
+    user_id: Option<String>,
+    catalog_changes: u64,
 }
 
 impl Circumstances {
@@ -30,16 +36,23 @@ impl Circumstances {
         unsafe {
             let snapshot = pg_sys::ActiveSnapshotSet().then(|| SnapshotKey::active());
             Self {
-                user: pg_sys::GetUserId(),
-                outer_user: pg_sys::GetOuterUserId(),
-                user_id: config::user_id(),
+                session: Session {
+                    user: pg_sys::GetUserId(),
+                    outer_user: pg_sys::GetOuterUserId(),
+                    user_id: config::user_id(),
+                    catalog_changes: CATALOG_CHANGES.get(),
+                },
                 transaction_start: pg_sys::GetCurrentTransactionStartTimestamp(),
                 statement_start: pg_sys::GetCurrentStatementStartTimestamp(),
                 subtransaction: pg_sys::GetCurrentSubTransactionId(),
-                catalog_changes: CATALOG_CHANGES.get(),
                 snapshot,
             }
         }
+    }
+
+    /// What of them may be the same in another statement.
+    pub(crate) fn session(&self) -> Session {
+        self.session.clone()
     }
 }
 

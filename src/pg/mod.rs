@@ -46,3 +46,5 @@ pub(crate) mod user_id;
 mod uuid_array;
 pub(crate) mod work_queue;
 pub(crate) mod worker;
+pub(crate) mod write_log;
+pub(crate) mod writes;

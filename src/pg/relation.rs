@@ -72,25 +72,52 @@ pub(crate) fn try_lock_shared(table: pg_sys::Oid) -> TableLock {
 /// Whether a table has a restrictive policy for SELECT: ours have none. Asked of the relation cache, which is
 /// kept up to date by the messages that every statement takes in: a query would cost more than a search's own.
 pub(crate) fn has_restrictive_policy(schema: &CStr, table: &CStr) -> bool {
+    with_cached(schema, table, |relation| {
+        // SAFETY: policies belong to the relation, which is held.
+        unsafe {
+            let security = relation.rd_rsdesc;
+            if security.is_null() || (*security).policies.is_null() {
+                return false;
+            }
+            let policies = &*(*security).policies;
+            let cells = std::slice::from_raw_parts(policies.elements, policies.length as usize);
+            cells.iter().any(|cell| {
+                let policy = &*cell.ptr_value.cast::<pg_sys::RowSecurityPolicy>();
+                let is_for_select = matches!(policy.polcmd as u8, b'r' | b'*');
+                !policy.permissive && is_for_select
+            })
+        }
+    })
+}
+
+/// Whether a table has a trigger of this name that fires in every session, also in one that replicates (ENABLE ALWAYS).
+/// Asked of the relation cache.
+pub(crate) fn has_constant_trigger(schema: &CStr, table: &CStr, name: &CStr) -> bool {
+    with_cached(schema, table, |relation| {
+        // SAFETY: triggers belong to the relation, which is held; there are as many as it says, and their names are C strings.
+        unsafe {
+            let Some(description) = relation.trigdesc.as_ref() else { return false };
+            let count = usize::try_from(description.numtriggers).unwrap_or(0);
+            let triggers = std::slice::from_raw_parts(description.triggers, count);
+            triggers
+                .iter()
+                .any(|trigger| CStr::from_ptr(trigger.tgname) == name && trigger.tgenabled as u8 == b'A')
+        }
+    })
+}
+
+/// Whether something is so of a relation in the relation cache; `false` if there is no such relation. `is_so` must raise no
+/// error.
+fn with_cached(schema: &CStr, table: &CStr, is_so: impl FnOnce(&pg_sys::RelationData) -> bool) -> bool {
     // SAFETY: catalog look-ups within a transaction. The relation is held until it is closed, and nothing in between
-    // raises an error; its policies belong to it.
+    // raises an error.
     unsafe {
         let schema = pg_sys::get_namespace_oid(schema.as_ptr(), true);
-        let oid = pg_sys::get_relname_relid(table.as_ptr(), schema);
-        let relation = pg_sys::RelationIdGetRelation(oid);
+        let relation = pg_sys::RelationIdGetRelation(pg_sys::get_relname_relid(table.as_ptr(), schema));
         if relation.is_null() {
             return false;
         }
-        let security = (*relation).rd_rsdesc;
-        let mut found = false;
-        if !security.is_null() && !(*security).policies.is_null() {
-            let policies = &*(*security).policies;
-            for cell in std::slice::from_raw_parts(policies.elements, policies.length as usize) {
-                let policy = &*cell.ptr_value.cast::<pg_sys::RowSecurityPolicy>();
-                let is_for_select = matches!(policy.polcmd as u8, b'r' | b'*');
-                found |= !policy.permissive && is_for_select;
-            }
-        }
+        let found = is_so(&*relation);
         pg_sys::RelationClose(relation);
         found
     }

@@ -1,13 +1,13 @@
-//! Shared memory: the queue of databases with background work, and the engine's state.
+//! Shared memory: the queue of databases with background work, the engine's state, and what [`notes`] and [`writes`] keep.
 //!
 //! It exists only where `shared_preload_libraries` names the library; everywhere else [`is_available`] is
 //! false, requests for work are dropped and the engine's state is unknown.
 
 use crate::error::{Error, Result};
 use crate::pg::work_queue::{WORKERS, WorkQueue, WorkerSlot};
-use crate::pg::{interrupts, notes, server, transaction, worker};
+use crate::pg::{interrupts, notes, server, transaction, worker, writes};
 use pgrx::{PGRXSharedMemory, PgLogLevel, PgLwLock, PgSqlErrorCode, pg_guard, pg_shmem_init, pg_sys};
-use rag_core::hash::sha256;
+use rag_core::hash::number;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -33,6 +33,7 @@ pub(crate) fn reserve() {
     pg_shmem_init!(WORK = WorkQueue::EMPTY);
     pg_shmem_init!(ENGINE = EngineSlot::EMPTY);
     notes::reserve();
+    writes::reserve();
     AVAILABLE.store(true, Ordering::Relaxed);
 }
 
@@ -315,9 +316,8 @@ pub(crate) fn requests_for_work() -> u64 {
 
 /// This worker is about to work on documents of this owner; false if `most` others of its database are at theirs.
 pub(crate) fn serve(owner: &str, most: usize) -> bool {
-    let [a, b, c, d, e, f, g, h, ..] = sha256(owner.as_bytes());
     // 0 stands for nobody.
-    let owner = u64::from_be_bytes([a, b, c, d, e, f, g, h]).max(1);
+    let owner = number(owner.as_bytes()).max(1);
     PLACE.get().and_then(|place| with_work_queue(|queue, _| queue.serve(place, owner, most))).unwrap_or(true)
 }
 

@@ -87,30 +87,15 @@ pub(crate) fn rows<R>(
     found
 }
 
-/// Whether a row meets a condition, under the active snapshot.
-pub(crate) fn any(table: &CStr, index: &CStr, condition: &Condition<'_>) -> bool {
-    let mut found = false;
-    scan(table, index, condition, |_| {
-        found = true;
-        false
-    });
-    found
-}
-
-/// The columns that lead an index: a uuid, and a text of collation "C".
-pub(crate) struct KeyColumns<'a> {
-    pub(crate) id: &'a CStr,
-    pub(crate) text: &'a CStr,
-}
-
-/// Those of some texts that a row with one of these ids has, under the active snapshot.
+/// Those of some texts that a row with one of these ids has in a column, under the active snapshot. The index is led by the
+/// ids' column and this one, of collation "C".
 ///
 /// A row that is found tells how far the next text must be, so this costs a look at the index for each id and each group of
 /// texts that no row stands between, and no more than one for each text.
 pub(crate) fn present(
     table: &CStr,
     index: &CStr,
-    columns: &KeyColumns<'_>,
+    column: &CStr,
     ids: &[[u8; 16]],
     texts: &BTreeSet<String>,
 ) -> BTreeSet<String> {
@@ -118,55 +103,15 @@ pub(crate) fn present(
     if ids.is_empty() || texts.is_empty() {
         return found;
     }
-    // SAFETY: names are looked up first; relations are open while they are scanned; scans are closed before returning, and
-    // the values of their conditions are of the columns' types and outlive them.
-    unsafe {
-        let namespace = pg_sys::get_namespace_oid(c"rag".as_ptr(), true);
-        let named = |name: &CStr| pg_sys::get_relname_relid(name.as_ptr(), namespace);
-        let (table, index) = (named(table), named(index));
-        if [namespace, table, index].contains(&pg_sys::InvalidOid) {
-            return found;
-        }
-        let _uncounted = Uncounted::besides(&[table, index]);
-        let share = pg_sys::AccessShareLock as i32;
-        let (relation, index) = (pg_sys::table_open(table, share), pg_sys::index_open(index, share));
-        let known = Columns::of(table);
-        let (id_number, text_number) = (known.number(columns.id), known.number(columns.text));
+    seek(table, index, |seeker, known| {
         for id in ids {
             let mut next = texts.iter().next();
             while let Some(text) = next {
-                let mut keys = [pg_sys::ScanKeyData::default(); 2];
-                pg_sys::ScanKeyEntryInitialize(
-                    &mut keys[0],
-                    0,
-                    id_number,
-                    pg_sys::BTEqualStrategyNumber as u16,
-                    pg_sys::InvalidOid,
-                    pg_sys::InvalidOid,
-                    pg_sys::Oid::from(pg_sys::F_UUID_EQ),
-                    pg_sys::Datum::from(id.as_ptr()),
-                );
-                pg_sys::ScanKeyEntryInitialize(
-                    &mut keys[1],
-                    0,
-                    text_number,
-                    pg_sys::BTGreaterEqualStrategyNumber as u16,
-                    pg_sys::InvalidOid,
-                    pg_sys::C_COLLATION_OID,
-                    pg_sys::Oid::from(pg_sys::F_TEXT_GE),
-                    text.as_str().into_datum().unwrap_or(pg_sys::Datum::null()),
-                );
-                let snapshot = pg_sys::GetActiveSnapshot();
-                let scan =
-                    pg_sys::systable_beginscan_ordered(relation, index, snapshot, 2, keys.as_mut_ptr());
-                let tuple =
-                    pg_sys::systable_getnext_ordered(scan, pg_sys::ScanDirection::ForwardScanDirection);
-                let stored = (!tuple.is_null()).then(|| {
-                    let row = Row { columns: &known, tuple, descriptor: (*relation).rd_att };
-                    row.get::<String>(columns.text)
-                });
-                pg_sys::systable_endscan_ordered(scan);
-                let Some(Some(stored)) = stored else { break };
+                let keys = &mut [uuid_key(1, id), text_key_from(2, text)];
+                // SAFETY: the values of the conditions are of the columns' types and outlive the look-up.
+                let row = unsafe { seeker.first(keys) };
+                let stored = row.and_then(|tuple| seeker.row(known, tuple).get::<String>(column));
+                let Some(stored) = stored else { break };
                 next = texts.range::<str, _>((Bound::Included(stored.as_str()), Bound::Unbounded)).next();
                 if next == Some(&stored) {
                     next = texts.range::<str, _>((Bound::Excluded(stored.as_str()), Bound::Unbounded)).next();
@@ -174,10 +119,113 @@ pub(crate) fn present(
                 }
             }
         }
+    });
+    found
+}
+
+/// Those of some ids that a row has, in the column that leads the index, under the active snapshot.
+pub(crate) fn having_rows(table: &CStr, index: &CStr, ids: &[[u8; 16]]) -> Vec<[u8; 16]> {
+    let mut found = Vec::new();
+    if ids.is_empty() {
+        return found;
+    }
+    seek(table, index, |seeker, _| {
+        found.extend(ids.iter().filter(|id| {
+            // SAFETY: the value of the condition is of the column's type and outlives the look-up.
+            unsafe { seeker.first(&mut [uuid_key(1, id)]) }.is_some()
+        }));
+    });
+    found
+}
+
+/// Many look-ups in one index, one after the other, each by as many conditions.
+struct Seeker<const KEYS: usize> {
+    scan: pg_sys::IndexScanDesc,
+    slot: *mut pg_sys::TupleTableSlot,
+    descriptor: pg_sys::TupleDesc,
+}
+
+impl<const KEYS: usize> Seeker<KEYS> {
+    /// The first row that meets conditions on the index' columns, valid until the next look-up.
+    ///
+    /// # Safety
+    /// The values of the conditions are of the columns' types.
+    unsafe fn first(&mut self, keys: &mut [pg_sys::ScanKeyData; KEYS]) -> Option<pg_sys::HeapTuple> {
+        // SAFETY: the scan is open, and was begun with as many conditions: it copies so many.
+        unsafe {
+            pg_sys::index_rescan(self.scan, keys.as_mut_ptr(), KEYS as i32, std::ptr::null_mut(), 0);
+            let forward = pg_sys::ScanDirection::ForwardScanDirection;
+            pg_sys::index_getnext_slot(self.scan, forward, self.slot)
+                .then(|| pg_sys::ExecFetchSlotHeapTuple(self.slot, false, std::ptr::null_mut()))
+        }
+    }
+
+    fn row<'a>(&self, columns: &'a Columns, tuple: pg_sys::HeapTuple) -> Row<'a> {
+        Row { columns, tuple, descriptor: self.descriptor }
+    }
+}
+
+/// Opens an index for look-ups; does nothing where it or the table is missing.
+fn seek<const KEYS: usize>(table: &CStr, index: &CStr, work: impl FnOnce(&mut Seeker<KEYS>, &Columns)) {
+    // SAFETY: names are looked up first; relations are open while they are scanned, and the scan is closed before them.
+    unsafe {
+        let namespace = pg_sys::get_namespace_oid(c"rag".as_ptr(), true);
+        let named = |name: &CStr| pg_sys::get_relname_relid(name.as_ptr(), namespace);
+        let (table, index) = (named(table), named(index));
+        if [namespace, table, index].contains(&pg_sys::InvalidOid) {
+            return;
+        }
+        let _uncounted = Uncounted::besides(&[table, index]);
+        let share = pg_sys::AccessShareLock as i32;
+        let (relation, index) = (pg_sys::table_open(table, share), pg_sys::index_open(index, share));
+        let slot = pg_sys::table_slot_create(relation, std::ptr::null_mut());
+        let snapshot = pg_sys::GetActiveSnapshot();
+        #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
+        let scan = pg_sys::index_beginscan(relation, index, snapshot, KEYS as i32, 0);
+        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
+        let scan = pg_sys::index_beginscan(relation, index, snapshot, std::ptr::null_mut(), KEYS as i32, 0);
+        work(&mut Seeker { scan, slot, descriptor: (*relation).rd_att }, &Columns::of(table));
+        pg_sys::index_endscan(scan);
+        pg_sys::ExecDropSingleTupleTableSlot(slot);
         pg_sys::index_close(index, share);
         pg_sys::table_close(relation, share);
     }
-    found
+}
+
+/// That an index' column equals an id.
+fn uuid_key(column: i16, id: &[u8; 16]) -> pg_sys::ScanKeyData {
+    let value = pg_sys::Datum::from(id.as_ptr());
+    key(column, pg_sys::BTEqualStrategyNumber, pg_sys::InvalidOid, pg_sys::F_UUID_EQ, value)
+}
+
+/// That an index' column of collation "C" is a text or greater.
+fn text_key_from(column: i16, text: &str) -> pg_sys::ScanKeyData {
+    let value = text.into_datum().unwrap_or(pg_sys::Datum::null());
+    key(column, pg_sys::BTGreaterEqualStrategyNumber, pg_sys::C_COLLATION_OID, pg_sys::F_TEXT_GE, value)
+}
+
+fn key(
+    column: i16,
+    strategy: u32,
+    collation: Oid,
+    procedure: u32,
+    value: pg_sys::Datum,
+) -> pg_sys::ScanKeyData {
+    let mut key = pg_sys::ScanKeyData::default();
+    // SAFETY: writes the condition; the procedure is one of the server's own.
+    unsafe {
+        pg_sys::ScanKeyEntryInitialize(
+            &mut key,
+            0,
+            column,
+            strategy as u16,
+            pg_sys::InvalidOid,
+            collation,
+            pg_sys::Oid::from(procedure),
+            value,
+        );
+    }
+    key
 }
 
 /// Goes over the rows that meet a condition, as long as `next` says so.
@@ -216,17 +264,8 @@ fn scan(table: &CStr, index: &CStr, condition: &Condition<'_>, mut next: impl Fn
                 (column, or_greater, no_collation, pg_sys::F_UUID_GE, of_uuid(bytes))
             }
         };
-        let mut key = pg_sys::ScanKeyData::default();
-        pg_sys::ScanKeyEntryInitialize(
-            &mut key,
-            0,
-            pg_sys::get_attnum(table, column.as_ptr()),
-            strategy as u16,
-            pg_sys::InvalidOid,
-            collation,
-            pg_sys::Oid::from(procedure),
-            value.unwrap_or(pg_sys::Datum::null()),
-        );
+        let value = value.unwrap_or(pg_sys::Datum::null());
+        let mut key = key(pg_sys::get_attnum(table, column.as_ptr()), strategy, collation, procedure, value);
         let scan = pg_sys::systable_beginscan(relation, index, true, snapshot, 1, &mut key);
         let columns = Columns::of(table);
         loop {

@@ -17,6 +17,12 @@ pub(crate) fn sees_new_commits() -> bool {
     unsafe { pg_sys::XactIsoLevel < pg_sys::XACT_REPEATABLE_READ as i32 }
 }
 
+/// Whether the transaction is SERIALIZABLE: what it reads is kept track of.
+pub(crate) fn is_serializable() -> bool {
+    // SAFETY: reads a variable of the backend.
+    unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_SERIALIZABLE as i32 }
+}
+
 /// OID of the current database.
 pub(crate) fn database() -> u32 {
     // SAFETY: reads a variable that is set once when the backend connects.

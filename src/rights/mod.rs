@@ -3,8 +3,9 @@
 //! The lists are read from `rag.domain`, `rag.collection` and `rag.collection_grant` by index, without SQL and without
 //! policies, always in the same steps: neither locks nor counters nor plans tell what was found. They are made once
 //! per statement, and cost with what the caller has; of attached tables that are no concern of theirs a fraction of a
-//! microsecond each.
+//! microsecond each. Whoever has to do with no attached table has them made again only after a write that concerns them.
 
+mod kept;
 mod log_reader;
 mod parts;
 mod sight;
@@ -14,12 +15,12 @@ pub(crate) use sight::Sight;
 
 use crate::attach::{self, Visibility};
 use crate::error::Result;
-use crate::pg::circumstances::Circumstances;
 use crate::pg::table::{self, Condition, Row};
-use crate::pg::{Oid, principal};
+use crate::pg::write_log::Subject;
+use crate::pg::{Oid, principal, writes};
 use crate::storage::collection::{self, VisibleDomain};
 use crate::storage::{Id, added_policy, id, is_attached};
-use std::cell::RefCell;
+use kept::Found;
 use std::collections::HashSet;
 use std::ffi::CStr;
 use std::rc::Rc;
@@ -43,25 +44,30 @@ pub(crate) struct Rights {
 ///
 /// 55000: see [`added_policy::require_recorded`].
 pub(crate) fn current() -> Result<Rc<Rights>> {
+    if !are_policies_added() {
+        return Ok(Rc::clone(&found()?.rights));
+    }
     added_policy::require_recorded()?;
-    let now = Circumstances::now();
-    let known = LAST.with_borrow(|last| match last {
-        Some((found_under, rights)) if *found_under == now => Some(Rc::clone(rights)),
-        _ => None,
-    });
-    if let Some(rights) = known {
-        return Ok(rights);
+    if let Some(found) = kept::of_statement() {
+        return Ok(Rc::clone(&found.rights));
     }
-    let rights = Rc::new(find(None)?);
-    LAST.set(Some((now, Rc::clone(&rights))));
-    if !collection::has_added_policies_on_rights() || !principal::is_held_to_policies() {
-        return Ok(rights);
-    }
+    kept::keep_for_statement(find(None)?.0);
     // What an administrator's policies leave of the tables that rights are read from: asked by queries, whose own
     // policies are content with what was found above. It may depend on anything, and so is not kept.
     let _forgotten = Forgotten;
     let shown = Shown::read()?;
-    find(Some(&shown)).map(Rc::new)
+    find(Some(&shown)).map(|(rights, _)| Rc::new(rights))
+}
+
+/// What the caller has, where no policies are added.
+fn found() -> Result<Rc<Found>> {
+    added_policy::require_recorded()?;
+    kept::get_or(|| find(None))
+}
+
+/// Whether policies that an administrator has added hide something of the tables that rights are read from.
+fn are_policies_added() -> bool {
+    collection::has_added_policies_on_rights() && principal::is_held_to_policies()
 }
 
 /// Has the next call find the lists anew, also after an error.
@@ -69,7 +75,7 @@ struct Forgotten;
 
 impl Drop for Forgotten {
     fn drop(&mut self) {
-        LAST.set(None);
+        kept::forget();
     }
 }
 
@@ -92,11 +98,29 @@ impl Shown {
 
 /// Domains that the caller sees by their principals, also where they are a superuser; all there are with `everything`, which
 /// is for `rag_ext.all_domains`. With a name: those of collections so called.
-pub(crate) fn visible_domains(everything: bool, name: Option<&str>) -> Result<Vec<VisibleDomain>> {
-    if everything || principal::is_held_to_policies() {
-        return collection::visible_domains(None, name);
+pub(crate) fn visible_domains(everything: bool, name: Option<&str>) -> Result<Vec<Rc<VisibleDomain>>> {
+    let by_policy = everything || principal::is_held_to_policies();
+    if everything || are_policies_added() {
+        return Ok(shared(collection::visible_domains(None, name)?));
     }
-    collection::visible_domains(Some(&current()?.readable), name)
+    let found = found()?;
+    let listed = (!by_policy).then_some(found.rights.readable.as_slice());
+    if !found.lasts() {
+        return Ok(shared(collection::visible_domains(listed, name)?));
+    }
+    let domains = match found.domains.get() {
+        Some(domains) => Rc::clone(domains),
+        None => {
+            let read: Rc<[Rc<VisibleDomain>]> = shared(collection::visible_domains(listed, None)?).into();
+            Rc::clone(found.domains.get_or_init(|| read))
+        }
+    };
+    let named = domains.iter().filter(|domain| name.is_none_or(|name| domain.collection == name));
+    Ok(named.map(Rc::clone).collect())
+}
+
+fn shared(domains: Vec<VisibleDomain>) -> Vec<Rc<VisibleDomain>> {
+    domains.into_iter().map(Rc::new).collect()
 }
 
 /// Those of the domains whose documents the caller may change.
@@ -105,12 +129,33 @@ pub(crate) fn writable(domains: &[Id]) -> Result<Vec<Id>> {
     Ok(domains.iter().copied().filter(|domain| rights.writable.binary_search(domain).is_ok()).collect())
 }
 
-thread_local! {
-    static LAST: RefCell<Option<(Circumstances, Rc<Rights>)>> = const { RefCell::new(None) };
+/// What lists were made of.
+#[derive(Default)]
+struct Sources {
+    /// Collections of domains, of which some columns count.
+    collections: Vec<Id>,
+    /// Policies and privileges of others' tables count, which nobody tells of.
+    has_attached: bool,
+}
+
+impl Sources {
+    /// What their rows are about, for the caller's principals, in order; `None` where that is not all.
+    fn subjects(&self, principals: &[String]) -> Option<Vec<Subject>> {
+        if self.has_attached {
+            return None;
+        }
+        let principals = principals.iter().map(String::as_str).chain([PUBLIC]).map(writes::text);
+        let collections = self.collections.iter().copied().map(writes::id);
+        let mut subjects: Vec<Subject> = principals.chain(collections).collect();
+        subjects.sort_unstable();
+        subjects.dedup();
+        Some(subjects)
+    }
 }
 
 struct Domain {
     id: Id,
+    collection: Id,
     owner: String,
     role: Oid,
 }
@@ -144,13 +189,13 @@ impl Grant {
 }
 
 /// The lists; where only a part of the tables is `shown`, those of that part.
-fn find(shown: Option<&Shown>) -> Result<Rights> {
+fn find(shown: Option<&Shown>) -> Result<(Rights, Sources)> {
     let principals = principal::current_principals()?;
     let mut visibility = Visibility::default();
-    let mut rights = Rights::default();
+    let (mut rights, mut sources) = (Rights::default(), Sources::default());
     // A gateway that speaks for nobody is not everybody either.
     if principals.is_empty() {
-        return Ok(rights);
+        return Ok((rights, sources));
     }
     let is_shown = |domain: &Domain| shown.is_none_or(|s| s.domains.contains(&domain.id));
     let mut grants = grants_to(&principals);
@@ -160,8 +205,10 @@ fn find(shown: Option<&Shown>) -> Result<Rights> {
         own_collections.extend(collections_of(principal));
         for domain in domains_of(principal).into_iter().filter(is_shown) {
             if is_attached(domain.id) {
+                sources.has_attached = true;
                 continue;
             }
+            sources.collections.push(domain.collection);
             rights.readable.push(domain.id);
             rights.writable.push(domain.id);
             rights.granted.push(domain.id);
@@ -169,6 +216,7 @@ fn find(shown: Option<&Shown>) -> Result<Rights> {
     }
     let own_attached: Vec<Id> = own_collections.iter().map(|c| c.id).filter(|id| is_attached(*id)).collect();
     for collection in attach::candidates(&mut visibility, &own_attached) {
+        sources.has_attached = true;
         rights.collections.push(collection);
         for domain in domains_in(collection).into_iter().filter(is_shown) {
             if attach::is_domain_readable(&mut visibility, collection, &domain.owner, domain.role)? {
@@ -180,7 +228,9 @@ fn find(shown: Option<&Shown>) -> Result<Rights> {
     for grant in &grants {
         rights.granted.push(grant.domain);
         rights.collections.push(grant.collection);
+        sources.collections.push(grant.collection);
         if is_attached(grant.domain) {
+            sources.has_attached = true;
             continue;
         }
         if grant.shows_domain() {
@@ -196,6 +246,7 @@ fn find(shown: Option<&Shown>) -> Result<Rights> {
     let mut named = std::mem::take(&mut rights.collections);
     tidy(&mut named);
     for collection in named {
+        sources.has_attached |= is_attached(collection);
         if !is_attached(collection) || attach::is_source_readable(&mut visibility, collection)? {
             rights.collections.push(collection);
         }
@@ -212,7 +263,7 @@ fn find(shown: Option<&Shown>) -> Result<Rights> {
     ] {
         tidy(list);
     }
-    Ok(rights)
+    Ok((rights, sources))
 }
 
 fn tidy(ids: &mut Vec<Id>) {
@@ -244,8 +295,13 @@ fn id_of(row: &Row<'_>, column: &CStr) -> Option<Id> {
 
 fn domain_of_row(row: &Row<'_>) -> Option<Domain> {
     // None: the collection was deleted, and nobody sees the domain any more.
-    id_of(row, c"collection_id")?;
-    Some(Domain { id: id_of(row, c"id")?, owner: row.get(c"owner")?, role: row.get(c"owner_role")? })
+    let collection = id_of(row, c"collection_id")?;
+    Some(Domain {
+        id: id_of(row, c"id")?,
+        collection,
+        owner: row.get(c"owner")?,
+        role: row.get(c"owner_role")?,
+    })
 }
 
 fn collection_of_row(row: &Row<'_>) -> Option<Collection> {

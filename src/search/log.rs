@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::pg::notes::{self, Log};
 use crate::pg::{principal, server};
 use crate::storage::{Id, text_of_id};
-use rag_core::hash::sha256;
+use rag_core::hash;
 use serde_json::json;
 use std::time::Duration;
 
@@ -74,6 +74,6 @@ pub(crate) fn note_owner() -> Result<NoteOwner> {
         return Err(Error::limit(format!("an owner of {} bytes is not logged", name.len())));
     }
     let role = principal::existing_role(&name)?.to_u32();
-    let [a, b, c, d, e, f, g, h, ..] = sha256(name.as_bytes());
-    Ok(NoteOwner { name, role, number: u64::from_be_bytes([a, b, c, d, e, f, g, h]) })
+    let number = hash::number(name.as_bytes());
+    Ok(NoteOwner { name, role, number })
 }

@@ -96,9 +96,7 @@ pub(crate) fn search(scope: &Scope, request: &SearchRequest<'_>) -> Result<Searc
 /// As [`search`], with notes in `stages`, which may keep what becomes of each candidate.
 fn search_noting(scope: &Scope, request: &SearchRequest<'_>, mut stages: Stages) -> Result<SearchOutcome> {
     let languages = scope.languages();
-    if !languages.is_empty()
-        && !has_content(request.query, languages.values().map(String::as_str), &mut stages)
-    {
+    if !languages.is_empty() && !has_content(request.query, languages.iter().copied(), &mut stages) {
         return Ok(SearchOutcome { hits: Vec::new(), stages, words: None });
     }
     let allowed = match request.filter {

@@ -202,7 +202,7 @@ pub(super) fn queries(scope: &Scope, request: &SearchRequest<'_>, stages: &mut S
     let languages = scope.languages();
     let mut seen = HashSet::from([query.to_owned()]);
     texts.retain(|(text, _)| {
-        seen.insert(text.clone()) && keyword::has_content(text, languages.values().map(String::as_str))
+        seen.insert(text.clone()) && keyword::has_content(text, languages.iter().copied())
     });
     queries.others.extend(texts.iter().map(|(text, weight)| RunQuery::new(text, *weight, &known)));
     if request.mode != Mode::Keyword {
@@ -240,7 +240,7 @@ fn parts(scope: &Scope, query: &str, step: Step, stages: &mut Stages) -> Result<
 /// Languages with rules, among those of the scope. Text of any language may be indexed without one.
 fn tongues(scope: &Scope) -> Vec<Tongue> {
     let languages = scope.languages();
-    let has = |names: &[&str]| languages.values().any(|language| names.contains(&language.as_str()));
+    let has = |names: &[&str]| names.iter().any(|name| languages.contains(name));
     let english = has(&["english", "simple"]).then_some(Tongue::English);
     let german = has(&["german", "simple"]).then_some(Tongue::German);
     english.into_iter().chain(german).collect()

@@ -9,11 +9,13 @@ use crate::pg::{principal, server};
 use crate::rights;
 use crate::storage::collection::{self, VisibleDomain};
 use crate::storage::{Id, added_policy, chunk, is_attached};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
 
 /// Domains to search, all visible to the caller.
 pub(crate) struct Scope {
-    domains: Vec<VisibleDomain>,
+    /// In the order of their ids.
+    domains: Vec<Rc<VisibleDomain>>,
     may_hide_rows: bool,
     /// While this lives, the rows that the caller sees of attached tables are known.
     seen: Option<SeenRows>,
@@ -67,12 +69,13 @@ impl Scope {
     }
 
     /// Domains of a collection that was named.
-    fn of(domains: Vec<VisibleDomain>) -> Self {
+    fn of(domains: Vec<Rc<VisibleDomain>>) -> Self {
         let named = Named::enter(domains.iter().map(|d| d.id).filter(|id| is_attached(*id)).collect());
         Self::with(domains, Some(named))
     }
 
-    fn with(domains: Vec<VisibleDomain>, named: Option<Named>) -> Self {
+    fn with(mut domains: Vec<Rc<VisibleDomain>>, named: Option<Named>) -> Self {
+        domains.sort_unstable_by_key(|d| d.id);
         let is_local_only = domains.iter().any(|d| !d.allows_remote);
         Self {
             domains,
@@ -103,7 +106,7 @@ impl Scope {
     pub(crate) fn own_domains(&self) -> Vec<&VisibleDomain> {
         let everything = config::all_domains() && server::user_is_superuser();
         let is_own = |d: &&VisibleDomain| if is_attached(d.id) { d.is_own } else { d.is_own_domain };
-        self.domains.iter().filter(|d| everything || is_own(d)).collect()
+        self.domains.iter().map(Rc::as_ref).filter(|d| everything || is_own(d)).collect()
     }
 
     /// Whether somebody who sees a domain may not see all of its rows: policies that an administrator has added.
@@ -164,19 +167,18 @@ impl Scope {
         self.domains.iter().map(|d| (d.model.as_str(), d.language.as_str()))
     }
 
-    /// Names of the collections by domain, as the caller would write them.
-    pub(crate) fn names(&self) -> HashMap<Id, String> {
-        self.domains
-            .iter()
-            .map(|d| {
-                let name = if d.is_own {
-                    d.collection.clone()
-                } else {
-                    format!("{}/{}", d.collection_owner, d.collection)
-                };
-                (d.id, name)
-            })
-            .collect()
+    /// The name of a domain's collection, as the caller would write it.
+    pub(crate) fn name(&self, domain: Id) -> Option<String> {
+        let domain = self.domain(domain)?;
+        Some(match domain.is_own {
+            true => domain.collection.clone(),
+            false => format!("{}/{}", domain.collection_owner, domain.collection),
+        })
+    }
+
+    fn domain(&self, id: Id) -> Option<&VisibleDomain> {
+        let place = self.domains.binary_search_by_key(&id, |d| d.id).ok()?;
+        self.domains.get(place).map(Rc::as_ref)
     }
 
     /// What feedback counts for by domain, where it counts: as a call says, or else the collections.
@@ -185,9 +187,14 @@ impl Scope {
         boosts.filter(|(_, boost)| *boost > 0.0).collect()
     }
 
-    /// Language of the keyword analyser by domain.
-    pub(crate) fn languages(&self) -> HashMap<Id, String> {
-        self.domains.iter().map(|d| (d.id, d.language.clone())).collect()
+    /// Languages of the keyword analyser, each once.
+    pub(crate) fn languages(&self) -> BTreeSet<&str> {
+        self.domains.iter().map(|d| d.language.as_str()).collect()
+    }
+
+    /// The language of a domain's keyword analyser.
+    pub(crate) fn language(&self, domain: Id) -> &str {
+        self.domain(domain).map_or("simple", |d| &d.language)
     }
 }
 

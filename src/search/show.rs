@@ -118,14 +118,12 @@ fn boost_sources(
     chunks: &HashMap<Id, ShownChunk>,
     order: &mut [Ranked],
 ) -> usize {
-    let languages = scope.languages();
     let mut highlighter = Highlighter::new(request.query);
     let named: HashSet<Id> = chunks
         .values()
         .filter(|chunk| {
             let name = chunk.uri.as_deref().and_then(file_name).or_else(|| chunk.title.clone());
-            let language = languages.get(&chunk.domain).map_or("simple", String::as_str);
-            name.is_some_and(|name| !highlighter.matches(&name, language).is_empty())
+            name.is_some_and(|name| !highlighter.matches(&name, scope.language(chunk.domain)).is_empty())
         })
         .map(|chunk| chunk.id)
         .collect();

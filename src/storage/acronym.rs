@@ -3,7 +3,7 @@
 use super::{Id, uuid, uuids};
 use crate::error::Result;
 use crate::pg::spi;
-use crate::pg::table::{self, Condition, KeyColumns};
+use crate::pg::table;
 use rag_core::acronym::{Acronym, Lookup, long_key, short_key};
 use std::collections::BTreeSet;
 use std::ffi::CStr;
@@ -73,10 +73,10 @@ pub(crate) fn drop_set(collection: Id, short: &str, long: Option<&str>) -> Resul
     Ok(gone.len() as i64)
 }
 
-/// Whether acronyms were given for a collection, by one look at an index.
-pub(crate) fn has_set(collection: Id) -> bool {
-    let condition = Condition::Uuid(c"collection_id", collection.to_be_bytes());
-    table::any(c"acronym", c"acronym_pkey", &condition)
+/// Those of the collections for which acronyms were given, by one look at an index for each.
+pub(crate) fn with_set(collections: &[Id]) -> Vec<Id> {
+    let ids: Vec<[u8; 16]> = collections.iter().map(|id| id.to_be_bytes()).collect();
+    table::having_rows(c"acronym", c"acronym_pkey", &ids).into_iter().map(Id::from_be_bytes).collect()
 }
 
 /// Those of the forms that documents of these domains define, by a few looks at the indexes: nearly all words of a query are
@@ -84,8 +84,7 @@ pub(crate) fn has_set(collection: Id) -> bool {
 pub(crate) fn mined(domains: &[Id], lookup: &Lookup) -> Lookup {
     let ids: Vec<[u8; 16]> = domains.iter().map(|id| id.to_be_bytes()).collect();
     let present = |index: &CStr, text: &CStr, keys: &BTreeSet<String>| {
-        let columns = KeyColumns { id: c"domain_id", text };
-        table::present(c"mined_acronym", index, &columns, &ids, keys)
+        table::present(c"mined_acronym", index, text, &ids, keys)
     };
     Lookup {
         short_keys: present(c"mined_acronym_short", c"short_key", &lookup.capital_keys),

@@ -1,7 +1,7 @@
 //! Whether the extension is in this database, and of the version that this library was made for.
 
 use crate::error::{Error, Result};
-use crate::pg::{circumstances, spi};
+use crate::pg::{circumstances, relation, spi};
 use std::cell::Cell;
 
 /// The version of the SQL objects that the library knows.
@@ -47,9 +47,28 @@ pub(crate) fn require_version() -> Result<()> {
     Ok(())
 }
 
+/// Whether all who write the tables that rights are read from note what they write, see `rag.note_write()`. Not so before an
+/// update of the extension, or where an administrator has switched a trigger off.
+pub(crate) fn writes_are_noted() -> bool {
+    let changes = circumstances::catalog_changes();
+    if NOTED_AT.get() == Some(changes) {
+        return true;
+    }
+    let has = |table, trigger| relation::has_constant_trigger(c"rag", table, trigger);
+    let are_noted = [c"collection", c"domain", c"collection_grant", c"accepted_collection", c"attachment"]
+        .into_iter()
+        .all(|table| has(table, c"note_write") && has(table, c"note_truncate"));
+    if are_noted {
+        NOTED_AT.set(Some(changes));
+    }
+    are_noted
+}
+
 thread_local! {
     /// When it was found to be right: an update of the extension changes relations and functions.
     static FOUND_AT: Cell<Option<u64>> = const { Cell::new(None) };
+    /// When the triggers were found.
+    static NOTED_AT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
 pub(crate) fn other_version(version: &str) -> Error {

@@ -9,6 +9,12 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 
+/// The first eight bytes of the [`sha256`] of some bytes, as a number: to tell names apart where there is no room for more.
+pub fn number(bytes: &[u8]) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = sha256(bytes);
+    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+}
+
 /// [`sha256`] of bytes that come piece by piece.
 #[derive(Debug, Clone, Default)]
 pub struct Hasher(Sha256);
@@ -27,7 +33,7 @@ impl Hasher {
 
 #[cfg(test)]
 mod tests {
-    use super::{Hasher, sha256};
+    use super::{Hasher, number, sha256};
 
     fn hex(digest: [u8; 32]) -> String {
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -44,6 +50,7 @@ mod tests {
             let mut hasher = Hasher::default();
             input.as_bytes().chunks(2).for_each(|piece| hasher.update(piece));
             assert_eq!(hex(hasher.finish()), expected, "of {input:?} in pieces");
+            assert_eq!(format!("{:016x}", number(input.as_bytes())), expected[..16], "of {input:?}");
         }
     }
 }

@@ -37,8 +37,7 @@ pub(super) fn known(scope: &Scope, query: &str, step: Step, stages: &mut Stages)
 
 /// How many forms were looked up, and what is known of them. None where the scope has none of them.
 fn look_up(scope: &Scope, query: &str, step: Step) -> Result<Option<(usize, Vec<Acronym>)>> {
-    let mut collections = scope.collections();
-    collections.retain(|id| acronym::has_set(*id));
+    let collections = acronym::with_set(&scope.collections());
     let domains = if scope.may_hide_rows() { Vec::new() } else { scope.ids() };
     let (attached, whole): (Vec<Id>, Vec<Id>) = domains.iter().partition(|id| is_attached(**id));
     if collections.is_empty() && domains.is_empty() {
