@@ -57,7 +57,7 @@ fn note_rows(trigger: &pgrx::PgTrigger<'_>) -> crate::error::Result<()> {
     for row in rows.iter().flatten() {
         for column in &columns {
             let (_, attribute) = row.get_attribute_by_name(column).ok_or_else(|| wrong(&"no such column"))?;
-            let subject = if attribute.atttypid == pg_sys::UUIDOID {
+            let subject = if PgBuiltInOids::UUIDOID.oid() == attribute.type_oid() {
                 row.get_by_name(column).map_err(|e| wrong(&e))?.map(|value| writes::id(id(value)))
             } else {
                 row.get_by_name(column).map_err(|e| wrong(&e))?.map(|text: String| writes::text(&text))
