@@ -167,14 +167,9 @@ impl<const KEYS: usize> Seeker<KEYS> {
 
 /// Opens an index for look-ups; does nothing where it or the table is missing.
 fn seek<const KEYS: usize>(table: &CStr, index: &CStr, work: impl FnOnce(&mut Seeker<KEYS>, &Columns)) {
-    // SAFETY: names are looked up first; relations are open while they are scanned, and the scan is closed before them.
+    // SAFETY: both are there; relations are open while they are scanned, and the scan is closed before them.
     unsafe {
-        let namespace = pg_sys::get_namespace_oid(c"rag".as_ptr(), true);
-        let named = |name: &CStr| pg_sys::get_relname_relid(name.as_ptr(), namespace);
-        let (table, index) = (named(table), named(index));
-        if [namespace, table, index].contains(&pg_sys::InvalidOid) {
-            return;
-        }
+        let Some((table, index)) = oids(table, index) else { return };
         let _uncounted = Uncounted::besides(&[table, index]);
         let share = pg_sys::AccessShareLock as i32;
         let (relation, index) = (pg_sys::table_open(table, share), pg_sys::index_open(index, share));
@@ -190,6 +185,16 @@ fn seek<const KEYS: usize>(table: &CStr, index: &CStr, work: impl FnOnce(&mut Se
         pg_sys::index_close(index, share);
         pg_sys::table_close(relation, share);
     }
+}
+
+/// A table of ours and an index of it; `None` where one is missing, as while the extension is being created or dropped.
+fn oids(table: &CStr, index: &CStr) -> Option<(Oid, Oid)> {
+    // SAFETY: catalog look-ups within a transaction.
+    let oid = |name: &CStr| unsafe {
+        pg_sys::get_relname_relid(name.as_ptr(), pg_sys::get_namespace_oid(c"rag".as_ptr(), true))
+    };
+    let (table, index) = (oid(table), oid(index));
+    (![table, index].contains(&pg_sys::InvalidOid)).then_some((table, index))
 }
 
 /// That an index' column equals an id.
@@ -233,12 +238,7 @@ fn scan(table: &CStr, index: &CStr, condition: &Condition<'_>, mut next: impl Fn
     // SAFETY: an ordinary index scan, closed before returning; the value of the condition is of the column's type, and
     // outlives the scan.
     unsafe {
-        let namespace = pg_sys::get_namespace_oid(c"rag".as_ptr(), true);
-        let named = |name: &CStr| pg_sys::get_relname_relid(name.as_ptr(), namespace);
-        let (table, index) = (named(table), named(index));
-        if [namespace, table, index].contains(&pg_sys::InvalidOid) {
-            return;
-        }
+        let Some((table, index)) = oids(table, index) else { return };
         // Closed before it ends.
         let _uncounted = Uncounted::besides(&[table, index]);
         let relation = pg_sys::table_open(table, pg_sys::AccessShareLock as i32);

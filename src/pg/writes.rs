@@ -58,10 +58,6 @@ pub(crate) fn view() -> Option<View> {
     if !shared::is_available() || transaction::in_recovery() || transaction::is_serializable() {
         return None;
     }
-    if !LOG.share().has_begun() {
-        let next = next_xid();
-        LOG.exclusive().begin(next);
-    }
     // SAFETY: reads variables of the backend; the active snapshot, if there is one, outlives this function, and its array
     // has as many elements as it says.
     unsafe {
@@ -93,7 +89,14 @@ pub(crate) fn view() -> Option<View> {
 /// Whether what was read of rows about these subjects, which are in order, under `then` holds under `now`, the active
 /// snapshot.
 pub(crate) fn is_same(subjects: &[Subject], then: &View, now: &View) -> bool {
-    LOG.share().is_same(transaction::database(), subjects, then, now)
+    let log = LOG.share();
+    if log.has_begun() {
+        return log.is_same(transaction::database(), subjects, then, now);
+    }
+    drop(log);
+    let next = next_xid();
+    LOG.exclusive().begin(next);
+    false
 }
 
 fn next_xid() -> u64 {

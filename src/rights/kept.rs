@@ -51,23 +51,23 @@ pub(super) fn of_statement() -> Option<Rc<Found>> {
     of(&Circumstances::now())
 }
 
-/// What is known of the caller, or else what `find` finds.
-pub(super) fn get_or(find: impl FnOnce() -> Result<(Rights, Sources)>) -> Result<Rc<Found>> {
+/// What is known of the caller, or else what `find` finds for their principals.
+pub(super) fn get_or(find: impl FnOnce(&[String]) -> Result<(Rights, Sources)>) -> Result<Rc<Found>> {
     let now = Circumstances::now();
     if let Some(found) = of(&now) {
         return Ok(found);
     }
+    let principals = principal::current_principals()?;
     // Of the snapshot under which everything is read.
     let view = installed::writes_are_noted().then(writes::view).flatten();
-    let Some(view) = view else { return Ok(keep(now, None, find()?.0, None)) };
-    let principals = principal::current_principals()?;
+    let Some(view) = view else { return Ok(keep(now, None, find(&principals)?.0, None)) };
     let session = now.session();
     if let Some(kept) = KEPT.take().filter(|kept| kept.holds_for(&session, &principals, &view)) {
         let found = Rc::clone(&kept.found);
         KEPT.set(Some(Kept { found_under: now, view: Some(view), ..kept }));
         return Ok(found);
     }
-    let (rights, sources) = find()?;
+    let (rights, sources) = find(&principals)?;
     let basis = sources.subjects(&principals).map(|subjects| Basis { session, principals, subjects });
     Ok(keep(now, Some(view), rights, basis))
 }

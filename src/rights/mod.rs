@@ -51,18 +51,19 @@ pub(crate) fn current() -> Result<Rc<Rights>> {
     if let Some(found) = kept::of_statement() {
         return Ok(Rc::clone(&found.rights));
     }
-    kept::keep_for_statement(find(None)?.0);
+    let principals = principal::current_principals()?;
+    kept::keep_for_statement(find(&principals, None)?.0);
     // What an administrator's policies leave of the tables that rights are read from: asked by queries, whose own
     // policies are content with what was found above. It may depend on anything, and so is not kept.
     let _forgotten = Forgotten;
     let shown = Shown::read()?;
-    find(Some(&shown)).map(|(rights, _)| Rc::new(rights))
+    find(&principals, Some(&shown)).map(|(rights, _)| Rc::new(rights))
 }
 
 /// What the caller has, where no policies are added.
 fn found() -> Result<Rc<Found>> {
     added_policy::require_recorded()?;
-    kept::get_or(|| find(None))
+    kept::get_or(|principals| find(principals, None))
 }
 
 /// Whether policies that an administrator has added hide something of the tables that rights are read from.
@@ -99,12 +100,11 @@ impl Shown {
 /// Domains that the caller sees by their principals, also where they are a superuser; all there are with `everything`, which
 /// is for `rag_ext.all_domains`. With a name: those of collections so called.
 pub(crate) fn visible_domains(everything: bool, name: Option<&str>) -> Result<Vec<Rc<VisibleDomain>>> {
-    let by_policy = everything || principal::is_held_to_policies();
     if everything || are_policies_added() {
         return Ok(shared(collection::visible_domains(None, name)?));
     }
     let found = found()?;
-    let listed = (!by_policy).then_some(found.rights.readable.as_slice());
+    let listed = (!principal::is_held_to_policies()).then_some(found.rights.readable.as_slice());
     if !found.lasts() {
         return Ok(shared(collection::visible_domains(listed, name)?));
     }
@@ -188,9 +188,8 @@ impl Grant {
     }
 }
 
-/// The lists; where only a part of the tables is `shown`, those of that part.
-fn find(shown: Option<&Shown>) -> Result<(Rights, Sources)> {
-    let principals = principal::current_principals()?;
+/// The lists of the caller, who acts as these; where only a part of the tables is `shown`, those of that part.
+fn find(principals: &[String], shown: Option<&Shown>) -> Result<(Rights, Sources)> {
     let mut visibility = Visibility::default();
     let (mut rights, mut sources) = (Rights::default(), Sources::default());
     // A gateway that speaks for nobody is not everybody either.
@@ -198,10 +197,10 @@ fn find(shown: Option<&Shown>) -> Result<(Rights, Sources)> {
         return Ok((rights, sources));
     }
     let is_shown = |domain: &Domain| shown.is_none_or(|s| s.domains.contains(&domain.id));
-    let mut grants = grants_to(&principals);
+    let mut grants = grants_to(principals);
     grants.retain(|g| shown.is_none_or(|s| s.grants.contains(&g.key())));
     let mut own_collections = Vec::new();
-    for principal in &principals {
+    for principal in principals {
         own_collections.extend(collections_of(principal));
         for domain in domains_of(principal).into_iter().filter(is_shown) {
             if is_attached(domain.id) {
@@ -251,7 +250,7 @@ fn find(shown: Option<&Shown>) -> Result<(Rights, Sources)> {
             rights.collections.push(collection);
         }
     }
-    let future = future_domains(&principals, &own_collections, &grants);
+    let future = future_domains(principals, &own_collections, &grants);
     rights.readable.extend(&future);
     rights.writable.extend(&future);
     for list in [

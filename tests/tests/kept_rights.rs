@@ -179,7 +179,7 @@ fn write(random: &mut Random, session: &mut Session, (ann, bob): (&str, &str), i
 }
 
 /// A session that has kept its lists, and one that has just come, under the same snapshot.
-fn assert_kept_is_right(database: &Database<'_>, keeper: &mut Session, role: &str, step: usize) {
+fn assert_kept_is_right(database: &Database<'_>, keeper: &mut Session, role: &str, step: usize) -> String {
     keeper.run("BEGIN ISOLATION LEVEL REPEATABLE READ");
     let snapshot = keeper.value("SELECT pg_export_snapshot()");
     let kept = keeper.value(SEEN);
@@ -187,6 +187,7 @@ fn assert_kept_is_right(database: &Database<'_>, keeper: &mut Session, role: &st
     fresh.run(&format!("BEGIN ISOLATION LEVEL REPEATABLE READ; SET TRANSACTION SNAPSHOT '{snapshot}'"));
     assert_eq!(kept, fresh.value(SEEN), "step {step}, {role}");
     keeper.run("COMMIT");
+    kept
 }
 
 #[test]
@@ -208,6 +209,7 @@ fn kept_lists_are_those_of_a_session_that_keeps_nothing() {
         writer.run("SET lock_timeout = '100ms'");
     }
     let mut prepared = 0;
+    let mut seen = [BTreeSet::new(), BTreeSet::new()];
     for step in 0..STEPS {
         let place = random.below(writers.len());
         let (writer, is_ann) = &mut writers[place];
@@ -238,13 +240,16 @@ fn kept_lists_are_those_of_a_session_that_keeps_nothing() {
         } else {
             writer.run("ROLLBACK");
         }
-        let (keeper, role) = &mut keepers[random.below(2)];
-        assert_kept_is_right(&database, keeper, role, step);
+        let place = random.below(2);
+        let (keeper, role) = &mut keepers[place];
+        seen[place].insert(assert_kept_is_right(&database, keeper, role, step));
     }
     let mut admin = database.admin();
     for name in admin.column("SELECT gid FROM pg_prepared_xacts") {
         admin.run(&format!("ROLLBACK PREPARED {}", literal(&name)));
     }
+    let changed = seen.iter().all(|lists| lists.len() > 1);
+    assert!(changed, "the steps have changed nothing: {seen:?}");
 }
 
 #[test]
@@ -275,6 +280,13 @@ fn lists_are_made_again_for_whom_a_write_concerns() {
     assert_eq!(made(&mut caller), 0, "not committed");
     owner.run("COMMIT");
     assert_eq!(made(&mut caller), 1, "committed");
+    owner.run(&format!("BEGIN; SELECT rag_revoke('c1', 'role:{bob}', 'read'); PREPARE TRANSACTION 'later'"));
+    assert_eq!(made(&mut caller), 0, "prepared");
+    owner.run("COMMIT PREPARED 'later'");
+    assert_eq!(made(&mut caller), 1, "committed after it was prepared");
+    owner.run(&format!("BEGIN; SELECT rag_grant('c1', 'role:{bob}', 'read'); ROLLBACK"));
+    made(&mut caller);
+    assert_eq!(made(&mut caller), 0, "rolled back");
     caller.run("BEGIN ISOLATION LEVEL SERIALIZABLE");
     assert_eq!(made(&mut caller), 3, "what a serializable transaction reads is kept track of");
     caller.run("COMMIT");
