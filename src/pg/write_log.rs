@@ -100,12 +100,13 @@ impl WriteLog {
         self.next = (self.next + 1) % ENTRIES;
     }
 
-    /// Whether two snapshots show the same of what was written about these subjects, which are in order. `now` is a snapshot
-    /// of the transaction that asks: what that has written itself is never the same.
+    /// Whether two snapshots show the same of what was written about these subjects, which are in order. What the transaction
+    /// that has one of them has written itself is never the same: it has seen it, and may yet take it back, or be prepared.
     pub(crate) fn is_same(&self, database: u32, subjects: &[Subject], then: &View, now: &View) -> bool {
+        let is_own = |xid| [then.own, now.own].contains(&Some(xid));
         let differs = |entry: &Entry| {
             entry.database == database
-                && (now.own == Some(entry.xid) || then.shows(entry.xid) != now.shows(entry.xid))
+                && (is_own(entry.xid) || then.shows(entry.xid) != now.shows(entry.xid))
                 && (entry.subject == Subject::ALL || subjects.binary_search(&entry.subject).is_ok())
         };
         self.has_begun() && then.xmin.min(now.xmin) >= self.complete_from && !self.entries.iter().any(differs)
