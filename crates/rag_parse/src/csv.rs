@@ -59,6 +59,11 @@ pub(crate) fn is_table(text: &str) -> bool {
         return true;
     }
     let sample = sample(text);
+    // A reader costs more than a look at a short text, and most are no tables.
+    let breaks = sample.bytes().filter(|byte| matches!(byte, b'\n' | b'\r')).count();
+    if breaks + 1 < MIN_ROWS {
+        return false;
+    }
     let Some(first) = sample.lines().next() else { return false };
     SEPARATORS.iter().any(|separator| {
         first.contains(char::from(*separator))

@@ -2,6 +2,9 @@
 
 use super::{MAX_CONTEXT_TOKENS, Tokenizer};
 
+/// More tokens than two texts have because they are joined by a line break: tokenizers look no further than words.
+const MOST_AT_SEAM: usize = 64;
+
 /// The contexts of a section, from the fullest to none.
 pub(super) struct Contexts {
     /// Each shorter than the one before it, with its token count.
@@ -70,11 +73,13 @@ impl Contexts {
     }
 
     fn titles(&self, text: &str, tokens: usize, room: usize, tokenizer: &dyn Tokenizer) -> Option<String> {
-        // The sum tells in most cases; the joined string decides, for tokens may differ at the seam.
+        // Where the sum is near the limit, the joined string decides, for tokens may differ at the seam.
         self.choices
             .iter()
             .filter(|(_, own)| own + tokens <= room)
-            .find(|(context, _)| tokenizer.count(&format!("{context}\n{text}")) <= room)
+            .find(|(context, own)| {
+                own + tokens + MOST_AT_SEAM <= room || tokenizer.count(&format!("{context}\n{text}")) <= room
+            })
             .map(|(context, _)| context.clone())
     }
 }

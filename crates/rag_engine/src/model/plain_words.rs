@@ -2,12 +2,14 @@
 //! the text through normalisation.
 //!
 //! Only what is plain is read here: runs of printable ASCII between blanks, cut at signs, as `BertPreTokenizer` cuts them.
-//! Whatever is not in the vocabulary is left to the tokenizer, word by word, and anything beyond ASCII run by run; between
-//! blanks neither sees more than that. Nothing is remembered, so how long a text takes tells nothing of others.
+//! Words that are not in the vocabulary go to the tokenizer's model alone, which parts them, and anything beyond ASCII to all
+//! of the tokenizer, run by run; between blanks neither sees more than that. Nothing is remembered, so how long a text takes
+//! tells nothing of others.
 
 use memchr::memmem::Finder;
 use serde_json::Value;
 use std::ops::Range;
+use tokenizers::Model;
 
 /// The longest word that is looked up, in bytes; no vocabulary has longer ones.
 const LONGEST: usize = 64;
@@ -26,6 +28,8 @@ pub(super) struct PlainWords {
 pub(super) enum Part {
     /// One token: its id, and where it stands.
     Token(u32, Range<usize>),
+    /// A plain word of several tokens, or of none that is known.
+    Word(Range<usize>),
     /// What the tokenizer must read.
     Other(Range<usize>),
 }
@@ -92,9 +96,19 @@ impl PlainWords {
             at = word.end;
             Some(match self.look_up(tokenizer, &text[word.clone()]) {
                 Some(id) => Part::Token(id, word),
-                None => Part::Other(word),
+                None => Part::Word(word),
             })
         })
+    }
+
+    /// The tokens of a [`Part::Word`], with their places in it: what normalisation leaves of plain words is known.
+    pub(super) fn pieces(
+        &self,
+        tokenizer: &tokenizers::Tokenizer,
+        word: &str,
+    ) -> Result<Vec<tokenizers::Token>, String> {
+        let lowered = self.lowers.then(|| word.to_ascii_lowercase());
+        tokenizer.get_model().tokenize(lowered.as_deref().unwrap_or(word)).map_err(|e| e.to_string())
     }
 
     fn look_up(&self, tokenizer: &tokenizers::Tokenizer, word: &str) -> Option<u32> {

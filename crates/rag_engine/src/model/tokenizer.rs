@@ -62,6 +62,7 @@ impl Tokenizer {
         let Some(plain) = self.plain(text) else { return count(text) };
         let part = |part| match part {
             Part::Token(..) => Ok(1),
+            Part::Word(range) => Ok(plain.pieces(&self.whole, &text[range])?.len()),
             Part::Other(range) => count(&text[range]),
         };
         plain.parts(&self.whole, text).map(part).sum()
@@ -93,6 +94,10 @@ impl Tokenizer {
         for part in plain.parts(&self.whole, text) {
             match part {
                 Part::Token(id, _) => ids.push(id),
+                Part::Word(range) => {
+                    let pieces = plain.pieces(&self.whole, &text[range])?;
+                    ids.extend(pieces.iter().map(|piece| piece.id));
+                }
                 Part::Other(range) => {
                     let encoding = self.whole.encode_fast(&text[range], false);
                     ids.extend_from_slice(encoding.map_err(|e| e.to_string())?.get_ids());
@@ -205,6 +210,14 @@ impl ChunkTokenizer for Tokenizer {
         for part in plain.parts(&self.whole, text) {
             match part {
                 Part::Token(_, range) => spans.push(range),
+                Part::Word(range) => match plain.pieces(&self.whole, &text[range.clone()]) {
+                    Ok(pieces) => spans.extend(
+                        pieces
+                            .iter()
+                            .map(|piece| range.start + piece.offsets.0..range.start + piece.offsets.1),
+                    ),
+                    Err(_) => spans.extend(range.map(|at| at..at + 1)),
+                },
                 Part::Other(range) => self.add_spans(&text[range.clone()], range.start, &mut spans),
             }
         }
@@ -313,7 +326,7 @@ mod tests {
             let is_token = |index: usize| matches!(parts[index], Part::Token(..));
             assert_eq!(parts.len(), 5, "{parts:?}");
             assert_eq!([0, 1, 2, 3, 4].map(is_token), [true, true, true, false, false], "{parts:?}");
-            assert_eq!(parts[3], Part::Other(13..19));
+            assert_eq!(parts[3..], [Part::Other(13..19), Part::Word(20..40)]);
             assert!(tokenizer.plain("what [SEP] does").is_none());
             assert_eq!(tokenizer.special_tokens(), 2);
         }
