@@ -121,6 +121,7 @@ impl Figure {
         match self.spread {
             Some((p95, _)) => format!("{:.2} / {p95:.2}", self.value),
             None if matches!(self.unit, "share" | "×") => format!("{:.3}", self.value),
+            None if self.unit == MILLISECONDS => format!("{:.2}", self.value),
             None => format!("{:.1}", self.value),
         }
     }

@@ -4,7 +4,7 @@
 //!
 //! An owner has as many chunks as the size says, another a twentieth of them, and a small one 1,000, who also has a database
 //! of their own. Rows are made here and copied in; codes of vectors are made by the workers. `RAG_BENCH_SIZES=10000,20000`
-//! takes other sizes, `FULL=1` adds a million and three. `--plots` writes `docs/scale.csv` and draws `docs/plots/scale-*.svg`.
+//! takes other sizes (`0` none), `FULL=1` adds a million and three. `--plots` writes `docs/scale.csv` and draws `docs/plots/scale-*.svg`.
 //!
 //! `search`, `ingest`, `cold`, `crowd` and `peers` measure only what is named: searches; ingestion into a collection of each
 //! size beside an endpoint whose vectors cost nothing; merges and first searches, and how soon they end once they are to; an
@@ -30,6 +30,9 @@ mod searches;
 
 mod disk;
 mod peers;
+mod tantivy_alone;
+mod tenants;
+
 mod plainly;
 mod recall;
 
@@ -118,7 +121,9 @@ fn quiet(server: Builder) -> Builder {
 
 fn sizes() -> Vec<usize> {
     match std::env::var("RAG_BENCH_SIZES") {
-        Ok(sizes) => sizes.split(',').map(|size| size.trim().parse().unwrap()).collect(),
+        Ok(sizes) => {
+            sizes.split(',').map(|size| size.trim().parse().unwrap()).filter(|size| *size > 0).collect()
+        }
         Err(_) if std::env::var("FULL").is_ok_and(|full| full == "1") => [&SIZES[..], &MORE_SIZES].concat(),
         Err(_) => SIZES.to_vec(),
     }

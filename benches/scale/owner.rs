@@ -26,6 +26,8 @@ pub(crate) struct Owner {
     pub(crate) space: u128,
     /// A session of the role.
     pub(crate) session: Session,
+    /// Tells those of one name apart.
+    number: usize,
 }
 
 impl Owner {
@@ -40,10 +42,15 @@ impl Owner {
         ));
         let [Some(space), Some(domain)] = &found[0][..] else { panic!("no domain of {owner}") };
         let place = Place { domain: parsed_uuid(domain), collection: "default".into(), owner };
-        Self { name, place, space: parsed_uuid(space), session }
+        Self { name, place, space: parsed_uuid(space), session, number: 0 }
     }
 
-    /// Gives it so many chunks, always the same ones for its name, in segments as merges leave them.
+    /// One of several of its name, with chunks of its own.
+    pub(crate) fn numbered(self, number: usize) -> Self {
+        Self { number, ..self }
+    }
+
+    /// Gives it so many chunks, always the same ones for its name and number, in segments as merges leave them.
     pub(crate) fn fill(&mut self, library: &Library<'_>, source: &Source, chunks: usize) {
         self.fill_in(library, source, chunks, &segment_sizes(chunks / CHUNKS));
     }
@@ -62,7 +69,7 @@ impl Owner {
     /// Segments have so many documents each.
     fn fill_in(&mut self, library: &Library<'_>, source: &Source, chunks: usize, sizes: &[usize]) {
         eprintln!("{chunks} chunks for {}", self.name);
-        let mut maker = Maker::seeded(source, u64::from(self.name.as_bytes()[0]));
+        let mut maker = Maker::seeded(source, u64::from(self.name.as_bytes()[0]) + 256 * self.number as u64);
         let mut admin = library.admin();
         let mut made = 0;
         for documents in sizes.iter().copied() {
@@ -109,7 +116,7 @@ impl Owner {
 
     /// An id in no order, as chunks have them.
     fn id(&self, kind: &str, n: usize) -> u128 {
-        let digest = digest(format!("{} {kind} {n}", self.name).as_bytes());
+        let digest = digest(format!("{} {} {kind} {n}", self.name, self.number).as_bytes());
         u128::from_be_bytes(digest[..16].try_into().unwrap())
     }
 }

@@ -1,5 +1,6 @@
 //! Keyword search beside others on the same rows: BM25 of pg_textsearch and of pg_search, and `tsvector` with a GIN index and
-//! `ts_rank_cd`, each in a database of its own, asked by the superuser without any policy.
+//! `ts_rank_cd`, each in a database of its own, asked by the superuser without any policy; and beside tantivy alone. Then all
+//! of them once more, where the rows are those of a hundred owners who see their own.
 //!
 //! All rank texts with any of the words, and all are asked in plain statements, `rag_search` too: each is planned anew.
 //! `rag_search` counts titles three times and rewards words that stand together, so its ten best chunks are not quite theirs.
@@ -12,17 +13,22 @@ use crate::made::Source;
 use crate::owner::Owner;
 use crate::questions::Questions;
 use crate::searches::{SEARCHES, Search};
-use crate::{codes, quiet};
-use rag_benches::{Library, best_times, timed, uuid};
+use crate::tenants::Tenants;
+use crate::{codes, quiet, tantivy_alone};
+use rag_benches::{Library, best_times, timed};
+use rag_bm25::{Entry, Language};
 use rag_tests::{Cluster, Installation, Session, literal};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
+/// Chunks of a large segment.
+const SEGMENT_CHUNKS: usize = 50_000;
+
 /// What figures call `rag_search` where it is asked as the peers are, by the large owner.
 pub(crate) const OURS: &str = "rag_search";
 
-/// Another way of ranking the same rows, which stand in a table `t (id, chunk_id, body)`.
+/// Another way of ranking the same rows, which stand in a table `t (id, chunk_id, owner, body)`.
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
     /// Where it is not a part of Postgres.
@@ -30,7 +36,7 @@ pub(crate) struct Peer {
     /// Makes the index.
     build: &'static str,
     /// A statement for the ten best chunks of a query.
-    ask: fn(&str) -> String,
+    pub(crate) ask: fn(&str) -> String,
 }
 
 pub(crate) const PEERS: [Peer; 3] = [
@@ -48,8 +54,9 @@ pub(crate) const PEERS: [Peer; 3] = [
     Peer {
         name: "pg_search",
         extension: Some("pg_search"),
-        build: r#"CREATE INDEX t_bm ON t USING bm25 (id, body) WITH (key_field = 'id',
-                      text_fields = '{"body": {"tokenizer": {"type": "default", "stemmer": "English"}}}')"#,
+        build: r#"CREATE INDEX t_bm ON t USING bm25 (id, body, owner) WITH (key_field = 'id',
+                      text_fields = '{"body": {"tokenizer": {"type": "default", "stemmer": "English"}},
+                                      "owner": {"fast": true, "tokenizer": {"type": "keyword"}}}')"#,
         ask: |query| {
             format!(
                 "SELECT chunk_id FROM t WHERE body ||| {} ORDER BY paradedb.score(id) DESC LIMIT 10",
@@ -88,15 +95,31 @@ pub(crate) fn measure(figures: &mut Figures, source: &Source, questions: &Questi
         large.fill(&library, source, *size);
         let mib = library.admin().float("SELECT pg_total_relation_size('rag.segment') / 1048576.0");
         figures.add("disk: index", OURS, "MiB", mib);
+        let rows = rows_of(&library);
+        build_ours(figures, &rows);
         time_ours(figures, &mut large.session, questions);
-        for peer in &PEERS {
-            let server = if peer.extension.is_some() { server.as_ref() } else { Some(&cluster) };
-            match server {
-                Some(server) => {
-                    attempt(peer.name, || peer.measure(figures, server, &library, &mut large, questions));
+        tantivy_alone::measure(figures, &rows, &mut large, questions);
+        let servers = || {
+            PEERS.iter().filter_map(|peer| match (peer.extension, &server) {
+                (None, _) => Some((peer, &cluster)),
+                (Some(_), Some(server)) => Some((peer, server)),
+                (Some(_), None) => {
+                    println!("{} is not measured: its server does not run", peer.name);
+                    None
                 }
-                None => println!("{} is not measured: its server does not run", peer.name),
-            }
+            })
+        };
+        for (peer, server) in servers() {
+            attempt(peer.name, || peer.measure(figures, server, &library, &mut large, questions));
+        }
+        let mut tenants = Tenants::fill(&cluster, source, *size);
+        tenants.measure(figures, questions);
+        for (peer, server) in servers() {
+            attempt(peer.name, || {
+                let mut session = peer.filled(server, tenants.library());
+                session.run(peer.build);
+                tenants.compare(figures, peer, server, &mut session, questions);
+            });
         }
     }
 }
@@ -118,8 +141,20 @@ fn start_server(pg_config: PathBuf) -> Cluster {
         .start()
 }
 
-fn keyword_searches() -> impl Iterator<Item = &'static Search> {
+pub(crate) fn keyword_searches() -> impl Iterator<Item = &'static Search> {
     SEARCHES.iter().filter(|search| search.mode == "keyword")
+}
+
+/// Builds segments of the rows, as a merge leaves them: what indexing costs besides writing the rows of these.
+fn build_ours(figures: &mut Figures, rows: &[(String, String)]) {
+    let (building, ()) = timed(|| {
+        for part in rows.chunks(SEGMENT_CHUNKS) {
+            let entries =
+                part.iter().zip(0..).map(|((_, body), id)| Entry { id, title: "", body: body.as_str() });
+            rag_bm25::build(Language::English, entries).unwrap();
+        }
+    });
+    figures.add("building the index", OURS, "s", building.as_secs_f64());
 }
 
 fn time_ours(figures: &mut Figures, session: &mut Session, questions: &Questions) {
@@ -130,7 +165,8 @@ fn time_ours(figures: &mut Figures, session: &mut Session, questions: &Questions
     }
 }
 
-fn ours(query: &str, options: &str) -> String {
+/// A statement of ours for the ten best chunks of a query.
+pub(crate) fn ours(query: &str, options: &str) -> String {
     format!(
         "SELECT chunk_id FROM rag_search({}, k => 10, mode => 'keyword', options => {})",
         literal(query),
@@ -147,9 +183,7 @@ impl Peer {
         large: &mut Owner,
         questions: &Questions,
     ) {
-        let mut session = self.database(server);
-        copy_rows(library, large, &mut session);
-        session.run("VACUUM ANALYZE t");
+        let mut session = self.filled(server, library);
         let before = session.float(SIZE);
         let (building, ()) = timed(|| session.run(self.build));
         session.run("VACUUM ANALYZE t");
@@ -168,6 +202,18 @@ impl Peer {
         }
     }
 
+    /// A new database of its name, with the rows of all chunks of another.
+    fn filled(&self, server: &Cluster, library: &Library<'_>) -> Session {
+        let mut session = self.database(server);
+        let mut admin = library.admin();
+        let mut from = admin.client().copy_out(&format!("COPY ({ROWS}) TO STDOUT")).unwrap();
+        let mut into = session.client().copy_in("COPY t FROM STDIN").unwrap();
+        io::copy(&mut from, &mut into).unwrap();
+        into.finish().unwrap();
+        session.run("VACUUM ANALYZE t");
+        session
+    }
+
     /// A new database of its name.
     fn database(&self, server: &Cluster) -> Session {
         let mut admin = server.connect("postgres", "postgres");
@@ -177,7 +223,10 @@ impl Peer {
         if let Some(extension) = self.extension {
             session.run(&format!("CREATE EXTENSION {extension}"));
         }
-        session.run("CREATE TABLE t (id bigint PRIMARY KEY, chunk_id uuid NOT NULL, body text NOT NULL)");
+        session.run(
+            // Of the collation of names, without which no index serves the comparison with current_user.
+            r#"CREATE TABLE t (id bigint PRIMARY KEY, chunk_id uuid NOT NULL, owner text COLLATE "C" NOT NULL, body text NOT NULL)"#,
+        );
         session
     }
 
@@ -213,16 +262,15 @@ impl Peer {
 /// The table, its indexes and what is stored beside it.
 const SIZE: &str = "SELECT pg_total_relation_size('t') / 1048576.0";
 
-/// What the large owner's chunks are found by.
-fn copy_rows(library: &Library<'_>, large: &Owner, session: &mut Session) {
+/// What chunks are found by, and whose they are.
+const ROWS: &str =
+    "SELECT row_number() OVER (), c.id, d.owner_role::regrole, concat_ws(E'\\n', c.context, c.content)
+     FROM rag.chunk c JOIN rag.domain d ON d.id = c.domain_id";
+
+/// Chunks of a database, by id, and what they are found by.
+fn rows_of(library: &Library<'_>) -> Vec<(String, String)> {
     let mut admin = library.admin();
-    let rows = format!(
-        "COPY (SELECT row_number() OVER (), id, concat_ws(E'\\n', context, content) FROM rag.chunk
-               WHERE domain_id = '{}') TO STDOUT",
-        uuid(large.place.domain)
-    );
-    let mut from = admin.client().copy_out(&rows).unwrap();
-    let mut into = session.client().copy_in("COPY t FROM STDIN").unwrap();
-    io::copy(&mut from, &mut into).unwrap();
-    into.finish().unwrap();
+    let rows =
+        admin.client().query(&format!("SELECT id::text, body FROM ({ROWS}) r (n, id, owner, body)"), &[]);
+    rows.unwrap().iter().map(|row| (row.get(0), row.get(1))).collect()
 }

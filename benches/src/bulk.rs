@@ -188,7 +188,7 @@ pub fn parsed_uuid(text: &str) -> u128 {
 }
 
 /// A text as COPY reads it.
-fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t")
 }
 

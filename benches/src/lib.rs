@@ -36,7 +36,7 @@ mod texts;
 mod times;
 mod vectors;
 
-pub use bulk::{BulkDocument, BulkRows, Place, copy, parsed_uuid, uuid, without_triggers};
+pub use bulk::{BulkDocument, BulkRows, Place, copy, escaped, parsed_uuid, uuid, without_triggers};
 pub use corpus::{Corpus, Document, Query, eval_data};
 pub use direction::direction;
 pub use engine::{Client, Engine};

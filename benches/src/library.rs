@@ -6,7 +6,7 @@
 use crate::{Document, KeptVectors, Key, timed};
 use postgres::Transaction;
 use rag_tests::{Cluster, Database, Session, literal};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Marks the chunks that hold kept vectors: no section has this id.
 const NO_SECTION: &str = "00000000-0000-0000-0000-000000000000";
@@ -14,8 +14,14 @@ const NO_SECTION: &str = "00000000-0000-0000-0000-000000000000";
 /// Rows of one statement.
 const BATCH: usize = 500;
 
+/// Between two looks at how far an ingestion has come.
+const LOOK_SECONDS: u64 = 5;
+
+/// Looks between which it is said.
+const LOOKS_SAID: usize = 6;
+
 /// What an ingestion came to.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Ingested {
     /// Chunks of the documents.
     pub chunks: i64,
@@ -23,6 +29,19 @@ pub struct Ingested {
     pub embedded: i64,
     /// From the commit of the documents until the last was done.
     pub time: Duration,
+    /// When how many documents were done, every few seconds.
+    pub progress: Vec<(Duration, i64)>,
+}
+
+impl Ingested {
+    /// Documents per second between two shares of all, from 0 to 1, by the looks next to these; none where there were too few.
+    pub fn rate(&self, from: f64, to: f64) -> Option<f64> {
+        let (_, last) = self.progress.last()?;
+        let reached =
+            |share: f64| self.progress.iter().find(|(_, done)| *done as f64 >= *last as f64 * share);
+        let (&(begin, before), &(end, after)) = (reached(from)?, reached(to)?);
+        (end > begin).then(|| (after - before) as f64 / (end - begin).as_secs_f64())
+    }
 }
 
 /// A database with rag_ext, and the role whose documents are in it.
@@ -105,22 +124,33 @@ impl<'a> Library<'a> {
         let before = chunks_of(&mut session);
         let mut transaction = session.client().transaction().unwrap();
         insert(&mut transaction);
-        let (time, ()) = timed(|| {
+        let (time, progress) = timed(|| {
             transaction.commit().unwrap();
-            self.wait(documents);
+            self.wait(documents)
         });
         let after = chunks_of(&mut session);
-        Ingested { chunks: after.0 - before.0, embedded: after.1 - before.1, time }
+        Ingested { chunks: after.0 - before.0, embedded: after.1 - before.1, time, progress }
     }
 
-    fn wait(&self, documents: usize) {
+    /// Waits until all is done, and says when how much of it was.
+    fn wait(&self, documents: usize) -> Vec<(Duration, i64)> {
         let mut session = self.session();
-        while !session.holds("SELECT rag_wait(NULL, '30 s')") {
-            let done = session.count("SELECT count(*) FROM rag.document WHERE status = 'done'");
-            eprintln!("  {done} documents done, {documents} wanted");
+        let (begun, before) = (Instant::now(), done_documents(&mut session));
+        let mut progress = vec![(Duration::ZERO, 0)];
+        let wait = format!("SELECT rag_wait(NULL, '{LOOK_SECONDS} s')");
+        loop {
+            let is_all = session.holds(&wait);
+            progress.push((begun.elapsed(), done_documents(&mut session) - before));
+            if is_all {
+                break;
+            }
+            if let Some((_, done)) = progress.last().filter(|_| progress.len() % LOOKS_SAID == 0) {
+                eprintln!("  {done} of {documents} documents done");
+            }
         }
         let failed = session.rows("SELECT uri, sqlstate, error FROM rag.failed_job LIMIT 3");
         assert!(failed.is_empty(), "documents failed: {failed:?}");
+        progress
     }
 
     /// Lays vectors into the role's domain. The first document makes domain and vector space.
@@ -180,6 +210,10 @@ impl<'a> Library<'a> {
             admin.count(&workers) == 0
         });
     }
+}
+
+fn done_documents(session: &mut Session) -> i64 {
+    session.count("SELECT count(*) FROM rag.document WHERE status = 'done'")
 }
 
 /// Chunks of the role's documents, and how many of them had their vector computed.
