@@ -18,8 +18,9 @@
 #   bench.sh cost [PART…]        ratios; PART: keyword vector ingest embed memory domains merge attach policies steady pdf
 #   bench.sh scale [search] [ingest] [peers] [--plots]
 #                                times, recall and room by number of chunks, and what a small owner pays for a large one; FULL=1: up
-#                                to three million, RAG_BENCH_SIZES=10000,20000: these. peers: keyword search beside pg_textsearch,
-#                                pg_search and tsvector, only if named. --plots writes docs/scale.csv and docs/plots/scale-*.svg
+#                                to three million, RAG_BENCH_SIZES=10000,20000: these, RAG_BENCH_INGESTED=1000000: so many documents
+#                                to ingest. peers: keyword search beside pg_textsearch, pg_search and tsvector, also with a hundred
+#                                owners, and beside tantivy, only if named. --plots writes docs/scale.csv and docs/plots/scale-*.svg
 #   bench.sh against COMMIT      searches, answers and ingestion beside those of that commit, which it builds in RAG_HOME;
 #                                RAG_BENCH_OPTIONS={…}: options of this version's searches
 #   bench.sh crates [FILTER]     criterion on the pure crates
