@@ -7,8 +7,11 @@ use rag_tests::{Session, literal};
 /// Chunks of a document.
 const CHUNKS: usize = 10;
 
-/// Documents of the largest segment: merging leaves those alone that have as many chunks.
-const LARGEST_SEGMENT: usize = 50_000 / CHUNKS;
+/// Chunks of the largest segment: merging leaves those alone that have as many.
+pub(crate) const SEGMENT_CHUNKS: usize = 50_000;
+
+/// Documents of it.
+const LARGEST_SEGMENT: usize = SEGMENT_CHUNKS / CHUNKS;
 
 /// Documents of the smallest segment but the last.
 const SMALLEST_SEGMENT: usize = 10;

@@ -10,7 +10,7 @@
 
 use crate::figures::Figures;
 use crate::made::Source;
-use crate::owner::Owner;
+use crate::owner::{Owner, SEGMENT_CHUNKS};
 use crate::questions::Questions;
 use crate::searches::{SEARCHES, Search};
 use crate::tenants::Tenants;
@@ -21,9 +21,6 @@ use rag_tests::{Cluster, Installation, Session, literal};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-
-/// Chunks of a large segment.
-const SEGMENT_CHUNKS: usize = 50_000;
 
 /// What figures call `rag_search` where it is asked as the peers are, by the large owner.
 pub(crate) const OURS: &str = "rag_search";

@@ -222,3 +222,18 @@ fn chunks_of(session: &mut Session) -> (i64, i64) {
     let number = |at: usize| counted[0][at].as_ref().unwrap().parse().unwrap();
     (number(0), number(1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_between_looks() {
+        let at = |seconds, done| (Duration::from_secs(seconds), done);
+        let progress = vec![at(0, 0), at(5, 100), at(10, 400), at(20, 500)];
+        let ingested = Ingested { chunks: 500, embedded: 500, time: Duration::from_secs(20), progress };
+        assert_eq!(ingested.rate(0.0, 0.2), Some(20.0));
+        assert_eq!(ingested.rate(0.8, 1.0), Some(10.0));
+        assert_eq!(ingested.rate(0.3, 0.4), None);
+    }
+}

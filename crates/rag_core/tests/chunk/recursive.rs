@@ -168,19 +168,34 @@ fn a_grapheme_that_just_fits_is_not_cut() {
     check_invariants(&chunk(parsed, None, &options(5, 0), &budget, &Nasty), &options(5, 0), &budget, &Nasty);
 }
 
+/// Words, and how often and how much of a text was read for them.
+#[derive(Default)]
+struct Counting {
+    calls: Cell<usize>,
+    bytes: Cell<usize>,
+}
+
+impl Tokenizer for Counting {
+    fn token_spans(&self, text: &str) -> Vec<Range<usize>> {
+        self.calls.set(self.calls.get() + 1);
+        self.bytes.set(self.bytes.get() + text.len());
+        Words.token_spans(text)
+    }
+}
+
+#[test]
+fn a_short_text_and_its_title_are_read_once() {
+    let (title, text) = ("A title", "Some words of a sentence. ".repeat(10));
+    let parsed = parse(DocumentContent::Text(&text), Some("text/plain")).unwrap();
+    let counting = Counting::default();
+    let document = chunk(parsed, Some(title), &ChunkOptions::default(), &BIG, &counting);
+    assert_eq!((document.chunks.len(), document.chunks[0].context.as_str()), (1, title));
+    let bytes = counting.bytes.get();
+    assert!(bytes <= text.len() + title.len(), "{bytes} bytes of {} were read", text.len());
+}
+
 #[test]
 fn the_tokenizer_reads_a_text_a_bounded_number_of_times() {
-    struct Counting {
-        calls: Cell<usize>,
-        bytes: Cell<usize>,
-    }
-    impl Tokenizer for Counting {
-        fn token_spans(&self, text: &str) -> Vec<Range<usize>> {
-            self.calls.set(self.calls.get() + 1);
-            self.bytes.set(self.bytes.get() + text.len());
-            Words.token_spans(text)
-        }
-    }
     // Sections of ten paragraphs, and a table at the end of each.
     let section = format!(
         "# Heading\n\n{}| a | b |\n|---|---|\n{}\n",
@@ -191,7 +206,7 @@ fn the_tokenizer_reads_a_text_a_bounded_number_of_times() {
     for method in [ChunkMethod::Recursive, ChunkMethod::Section, ChunkMethod::ParentChild] {
         for unit in [SizeUnit::Tokens, SizeUnit::Characters] {
             let parsed = parse(DocumentContent::Text(&text), Some("text/markdown")).unwrap();
-            let counting = Counting { calls: Cell::new(0), bytes: Cell::new(0) };
+            let counting = Counting::default();
             let options = ChunkOptions::of(method, unit);
             let document = chunk(parsed, Some("Title"), &options, &BIG, &counting);
             let (calls, bytes) = (counting.calls.get(), counting.bytes.get());

@@ -8,10 +8,11 @@
 
 use memchr::memmem::Finder;
 use serde_json::Value;
+use std::collections::VecDeque;
 use std::ops::Range;
 use tokenizers::Model;
 
-/// The longest word that is looked up, in bytes; no vocabulary has longer ones.
+/// The longest word that is read here, in bytes; no vocabulary has longer ones.
 const LONGEST: usize = 64;
 
 /// What must be known of a tokenizer that reads plain words as this file does.
@@ -28,8 +29,6 @@ pub(super) struct PlainWords {
 pub(super) enum Part {
     /// One token: its id, and where it stands.
     Token(u32, Range<usize>),
-    /// A plain word of several tokens, or of none that is known.
-    Word(Range<usize>),
     /// What the tokenizer must read.
     Other(Range<usize>),
 }
@@ -78,7 +77,12 @@ impl PlainWords {
         let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         // Where the run at hand ends, if it is plain.
         let mut plain_until = 0;
+        // What is left of a word of several tokens.
+        let mut tokens = VecDeque::new();
         std::iter::from_fn(move || {
+            if let Some(token) = tokens.pop_front() {
+                return Some(token);
+            }
             if at >= plain_until {
                 at += bytes[at..].iter().take_while(|byte| is_blank(byte)).count();
                 let run = bytes[at..].iter().position(&is_blank).map_or(bytes.len(), |end| at + end);
@@ -94,31 +98,29 @@ impl PlainWords {
                 bytes[at..plain_until].iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
             let word = at..at + letters.max(1);
             at = word.end;
-            Some(match self.look_up(tokenizer, &text[word.clone()]) {
-                Some(id) => Part::Token(id, word),
-                None => Part::Word(word),
-            })
+            let mut buffer = [0; LONGEST];
+            let Some(normal) = self.normalised(&text[word.clone()], &mut buffer) else {
+                return Some(Part::Other(word));
+            };
+            if let Some(id) = tokenizer.token_to_id(normal) {
+                return Some(Part::Token(id, word));
+            }
+            let place = |(from, to): (usize, usize)| word.start + from..word.start + to;
+            let parted = tokenizer.get_model().tokenize(normal).unwrap_or_default();
+            tokens.extend(parted.into_iter().map(|token| Part::Token(token.id, place(token.offsets))));
+            // What the model fails at, the tokenizer says.
+            tokens.pop_front().or(Some(Part::Other(word)))
         })
     }
 
-    /// The tokens of a [`Part::Word`], with their places in it: what normalisation leaves of plain words is known.
-    pub(super) fn pieces(
-        &self,
-        tokenizer: &tokenizers::Tokenizer,
-        word: &str,
-    ) -> Result<Vec<tokenizers::Token>, String> {
-        let lowered = self.lowers.then(|| word.to_ascii_lowercase());
-        tokenizer.get_model().tokenize(lowered.as_deref().unwrap_or(word)).map_err(|e| e.to_string())
-    }
-
-    fn look_up(&self, tokenizer: &tokenizers::Tokenizer, word: &str) -> Option<u32> {
-        let mut lowered = [0; LONGEST];
-        let lowered = lowered.get_mut(..word.len())?;
-        lowered.copy_from_slice(word.as_bytes());
+    /// What normalisation leaves of a plain word, unless that is too long.
+    fn normalised<'b>(&self, word: &str, buffer: &'b mut [u8; LONGEST]) -> Option<&'b str> {
+        let normal = buffer.get_mut(..word.len())?;
+        normal.copy_from_slice(word.as_bytes());
         if self.lowers {
-            lowered.make_ascii_lowercase();
+            normal.make_ascii_lowercase();
         }
-        tokenizer.token_to_id(std::str::from_utf8(lowered).ok()?)
+        std::str::from_utf8(normal).ok()
     }
 }
 

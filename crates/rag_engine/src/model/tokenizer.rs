@@ -62,7 +62,6 @@ impl Tokenizer {
         let Some(plain) = self.plain(text) else { return count(text) };
         let part = |part| match part {
             Part::Token(..) => Ok(1),
-            Part::Word(range) => Ok(plain.pieces(&self.whole, &text[range])?.len()),
             Part::Other(range) => count(&text[range]),
         };
         plain.parts(&self.whole, text).map(part).sum()
@@ -94,10 +93,6 @@ impl Tokenizer {
         for part in plain.parts(&self.whole, text) {
             match part {
                 Part::Token(id, _) => ids.push(id),
-                Part::Word(range) => {
-                    let pieces = plain.pieces(&self.whole, &text[range])?;
-                    ids.extend(pieces.iter().map(|piece| piece.id));
-                }
                 Part::Other(range) => {
                     let encoding = self.whole.encode_fast(&text[range], false);
                     ids.extend_from_slice(encoding.map_err(|e| e.to_string())?.get_ids());
@@ -210,14 +205,6 @@ impl ChunkTokenizer for Tokenizer {
         for part in plain.parts(&self.whole, text) {
             match part {
                 Part::Token(_, range) => spans.push(range),
-                Part::Word(range) => match plain.pieces(&self.whole, &text[range.clone()]) {
-                    Ok(pieces) => spans.extend(
-                        pieces
-                            .iter()
-                            .map(|piece| range.start + piece.offsets.0..range.start + piece.offsets.1),
-                    ),
-                    Err(_) => spans.extend(range.map(|at| at..at + 1)),
-                },
                 Part::Other(range) => self.add_spans(&text[range.clone()], range.start, &mut spans),
             }
         }
@@ -321,12 +308,20 @@ mod tests {
     fn the_small_models_words_are_looked_up() {
         for tokenizer in installed() {
             let plain = tokenizer.plain("The ferry.").unwrap();
-            let parts: Vec<Part> =
-                plain.parts(&tokenizer.whole, " The  ferry, naïve antidisestablishment").collect();
-            let is_token = |index: usize| matches!(parts[index], Part::Token(..));
-            assert_eq!(parts.len(), 5, "{parts:?}");
-            assert_eq!([0, 1, 2, 3, 4].map(is_token), [true, true, true, false, false], "{parts:?}");
-            assert_eq!(parts[3..], [Part::Other(13..19), Part::Word(20..40)]);
+            let text = format!(" The  ferry, naïve antidisestablishment {}", "a".repeat(65));
+            let parts: Vec<Part> = plain.parts(&tokenizer.whole, &text).collect();
+            let [Part::Token(..), Part::Token(..), Part::Token(..), Part::Other(naive), word @ .., long] =
+                &parts[..]
+            else {
+                panic!("{parts:?}");
+            };
+            assert_eq!((naive, long), (&(13..19), &Part::Other(41..106)), "{parts:?}");
+            // Its tokens follow one another.
+            let end = word.iter().fold(20, |at, part| match part {
+                Part::Token(_, range) if range.start == at => range.end,
+                _ => panic!("{parts:?}"),
+            });
+            assert!(word.len() > 1 && end == 40, "{parts:?}");
             assert!(tokenizer.plain("what [SEP] does").is_none());
             assert_eq!(tokenizer.special_tokens(), 2);
         }
