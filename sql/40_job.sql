@@ -23,6 +23,7 @@ CREATE TABLE rag.job (
 CREATE INDEX job_queued ON rag.job (domain_id, priority DESC, due_at, document_id) WHERE state = 'queued';
 CREATE INDEX job_running ON rag.job (domain_id) WHERE state = 'running';
 CREATE INDEX job_done ON rag.job (domain_id, finished_at) WHERE state = 'done';
+CREATE INDEX job_failed ON rag.job (domain_id) WHERE state = 'failed';
 ALTER TABLE rag.job ALTER error SET STATISTICS 0;
 COMMENT ON TABLE rag.job IS 'The latest work on each document.';
 INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'job');

@@ -311,6 +311,8 @@ COMMENT ON COLUMN rag.document_link.target IS 'The address, resolved from the do
 COMMENT ON COLUMN rag.document_link.section IS 'Number of the section that is meant; NULL where none is named.';
 COMMENT ON COLUMN rag.document_link.strength IS '0.9 where the reader is sent to a number or title, 0.8 for a hyperlink or path, 0.6 for a number that is merely named.';
 
+CREATE INDEX job_failed ON rag.job (domain_id) WHERE state = 'failed';
+
 CREATE TABLE rag.graph_job (
     domain_id uuid NOT NULL,
     document_id uuid NOT NULL,

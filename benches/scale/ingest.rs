@@ -56,7 +56,7 @@ fn ingest(figures: &mut Figures, cluster: &Cluster, library: &Library<'_>, sourc
     let all = per_chunk((after.0 - before.0).as_secs_f64());
     let of_engine = per_chunk((after.1 - before.1).as_secs_f64());
     figures.add("ingestion", "large", "chunks/s", done.chunks as f64 / done.time.as_secs_f64());
-    if let (Some(first), Some(last)) = (done.rate(0.0, 0.2), done.rate(0.8, 1.0)) {
+    if let (Some(first), Some(last)) = (done.rate(0, 20), done.rate(80, 100)) {
         figures.add("ingestion, first fifth", "large", "chunks/s", first);
         figures.add("ingestion, last fifth", "large", "chunks/s", last);
     }

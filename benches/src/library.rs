@@ -6,7 +6,7 @@
 use crate::{Document, KeptVectors, Key, timed};
 use postgres::Transaction;
 use rag_tests::{Cluster, Database, Session, literal};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Marks the chunks that hold kept vectors: no section has this id.
 const NO_SECTION: &str = "00000000-0000-0000-0000-000000000000";
@@ -14,33 +14,32 @@ const NO_SECTION: &str = "00000000-0000-0000-0000-000000000000";
 /// Rows of one statement.
 const BATCH: usize = 500;
 
-/// Between two looks at how far an ingestion has come.
-const LOOK_SECONDS: u64 = 5;
+/// Between two looks at how far an ingestion has come, each of which counts what was done since the last.
+const LOOK_SECONDS: u64 = 30;
 
-/// Looks between which it is said.
-const LOOKS_SAID: usize = 6;
+/// Documents of a transaction are done at so many times, evenly spread over them.
+const MOMENTS: i64 = 100;
 
 /// What an ingestion came to.
 #[derive(Debug, Clone)]
 pub struct Ingested {
+    documents: usize,
     /// Chunks of the documents.
     pub chunks: i64,
     /// Chunks whose vector was computed, not found.
     pub embedded: i64,
     /// From the commit of the documents until the last was done.
     pub time: Duration,
-    /// When how many documents were done, every few seconds.
-    pub progress: Vec<(Duration, i64)>,
+    /// When each hundredth of the documents was done, after the first.
+    moments: Vec<Duration>,
 }
 
 impl Ingested {
-    /// Documents per second between two shares of all, from 0 to 1, by the looks next to these; none where there were too few.
-    pub fn rate(&self, from: f64, to: f64) -> Option<f64> {
-        let (_, last) = self.progress.last()?;
-        let reached =
-            |share: f64| self.progress.iter().find(|(_, done)| *done as f64 >= *last as f64 * share);
-        let (&(begin, before), &(end, after)) = (reached(from)?, reached(to)?);
-        (end > begin).then(|| (after - before) as f64 / (end - begin).as_secs_f64())
+    /// Documents per second between two hundredths of all; none where they were done at the same time.
+    pub fn rate(&self, from: usize, to: usize) -> Option<f64> {
+        let begun = self.moments.get(from)?;
+        let took = self.moments.get(to)?.checked_sub(*begun).filter(|took| !took.is_zero())?;
+        Some(self.documents as f64 * (to - from) as f64 / MOMENTS as f64 / took.as_secs_f64())
     }
 }
 
@@ -124,33 +123,43 @@ impl<'a> Library<'a> {
         let before = chunks_of(&mut session);
         let mut transaction = session.client().transaction().unwrap();
         insert(&mut transaction);
-        let (time, progress) = timed(|| {
+        let (time, ()) = timed(|| {
             transaction.commit().unwrap();
-            self.wait(documents)
+            self.wait(documents);
         });
         let after = chunks_of(&mut session);
-        Ingested { chunks: after.0 - before.0, embedded: after.1 - before.1, time, progress }
+        let moments = self.moments(time);
+        Ingested { documents, chunks: after.0 - before.0, embedded: after.1 - before.1, time, moments }
     }
 
-    /// Waits until all is done, and says when how much of it was.
-    fn wait(&self, documents: usize) -> Vec<(Duration, i64)> {
+    /// Waits until all is done, and says now and then how much of it is.
+    fn wait(&self, documents: usize) {
         let mut session = self.session();
-        let (begun, before) = (Instant::now(), done_documents(&mut session));
-        let mut progress = vec![(Duration::ZERO, 0)];
         let wait = format!("SELECT rag_wait(NULL, '{LOOK_SECONDS} s')");
-        loop {
-            let is_all = session.holds(&wait);
-            progress.push((begun.elapsed(), done_documents(&mut session) - before));
-            if is_all {
-                break;
-            }
-            if let Some((_, done)) = progress.last().filter(|_| progress.len() % LOOKS_SAID == 0) {
-                eprintln!("  {done} of {documents} documents done");
-            }
+        let (mut done, mut looked_at) = (0, session.value("SELECT now()"));
+        while !session.holds(&wait) {
+            let now = session.value("SELECT clock_timestamp()");
+            done += session.count(&format!(
+                "SELECT count(*) FROM rag.job
+                 WHERE state = 'done' AND finished_at >= '{looked_at}' AND finished_at < '{now}'"
+            ));
+            looked_at = now;
+            eprintln!("  {done} of {documents} documents done");
         }
         let failed = session.rows("SELECT uri, sqlstate, error FROM rag.failed_job LIMIT 3");
         assert!(failed.is_empty(), "documents failed: {failed:?}");
-        progress
+    }
+
+    /// When each hundredth of what was done within the last `time` was.
+    fn moments(&self, time: Duration) -> Vec<Duration> {
+        let seconds = self.session().value(&format!(
+            "SELECT array_to_json(percentile_disc(ARRAY(SELECT generate_series(0, {MOMENTS}) / {MOMENTS}.0::float8))
+                        WITHIN GROUP (ORDER BY extract(epoch FROM finished_at - s.since)::float8))
+             FROM rag.job, (SELECT now() - interval '{} s' AS since) s WHERE finished_at >= s.since",
+            time.as_secs_f64()
+        ));
+        let seconds: Vec<f64> = serde_json::from_str(&seconds).unwrap();
+        seconds.into_iter().map(Duration::from_secs_f64).collect()
     }
 
     /// Lays vectors into the role's domain. The first document makes domain and vector space.
@@ -212,10 +221,6 @@ impl<'a> Library<'a> {
     }
 }
 
-fn done_documents(session: &mut Session) -> i64 {
-    session.count("SELECT count(*) FROM rag.document WHERE status = 'done'")
-}
-
 /// Chunks of the role's documents, and how many of them had their vector computed.
 fn chunks_of(session: &mut Session) -> (i64, i64) {
     let counted = session.rows("SELECT coalesce(sum(chunks), 0), coalesce(sum(embedded), 0) FROM rag.job");
@@ -228,12 +233,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_between_looks() {
-        let at = |seconds, done| (Duration::from_secs(seconds), done);
-        let progress = vec![at(0, 0), at(5, 100), at(10, 400), at(20, 500)];
-        let ingested = Ingested { chunks: 500, embedded: 500, time: Duration::from_secs(20), progress };
-        assert_eq!(ingested.rate(0.0, 0.2), Some(20.0));
-        assert_eq!(ingested.rate(0.8, 1.0), Some(10.0));
-        assert_eq!(ingested.rate(0.3, 0.4), None);
+    fn a_rate_is_between_hundredths() {
+        // The first half takes 5 s, the second 20.
+        let moment =
+            |hundredth: u32| f64::from(hundredth.min(50)) / 10.0 + f64::from(hundredth.max(50) - 50) / 2.5;
+        let moments = (0..=100).map(|hundredth| Duration::from_secs_f64(moment(hundredth))).collect();
+        let time = Duration::from_secs(25);
+        let ingested = Ingested { documents: 500, chunks: 500, embedded: 500, time, moments };
+        assert_eq!(ingested.rate(0, 20), Some(50.0));
+        assert_eq!(ingested.rate(80, 100), Some(12.5));
+        assert_eq!(ingested.rate(0, 101), None);
+        let at_once = Ingested { moments: vec![time; 101], ..ingested };
+        assert_eq!(at_once.rate(0, 20), None);
     }
 }

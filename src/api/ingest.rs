@@ -4,13 +4,12 @@ use super::work::{PRIORITIES, scope_of};
 use super::{call, options_of, required};
 use crate::config;
 use crate::document::store::{process_now, store};
-use crate::document::wait::{Awaited, Look, wait_while};
+use crate::document::wait::{Awaited, Work, wait_while};
 use crate::error::{Error, Result};
 use crate::pg::ErrorReport;
 use crate::pg::given_jsonb::GivenJsonb;
 use crate::pg::{server, server_file};
 use crate::storage::document::NewDocument;
-use crate::storage::job::Steered;
 use crate::storage::{document, id, uuid};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
@@ -113,7 +112,7 @@ fn rag_wait(collection: Option<&str>, timeout: Option<Interval>) -> std::result:
         let own_attached = scope.attached_collections(true);
         let domains = scope.ids_outside(&own_attached);
         let awaited = Awaited { domains, own_attached, attached: scope.attached_collections(false) };
-        wait_while(patience, || awaited.look())
+        wait_while(patience, || awaited.work())
     })
 }
 
@@ -128,7 +127,7 @@ fn rag_wait_document(
         wait_while(patience, || {
             let missing = || Error::missing(format!("document {document} does not exist"));
             let (domain, ..) = document::locate(id(document))?.ok_or_else(missing)?;
-            Look::at(Steered::Document(domain, id(document)))
+            Ok(Work::of_document(domain, id(document)))
         })
     })
 }

@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::pg::{elevation, interrupts, transaction};
-use crate::storage::job::Steered;
-use crate::storage::{Id, attachment, job};
+use crate::storage::job::{self, Steered, Unfinished};
+use crate::storage::{Id, attachment};
 use std::time::{Duration, Instant};
 
 /// What a caller waits for.
@@ -16,73 +16,118 @@ pub(crate) struct Awaited {
     pub(crate) attached: Vec<Id>,
 }
 
-/// What is left to do.
-pub(crate) struct Look {
-    unfinished: job::Unfinished,
-    /// Whether an attached table has rows that no job is about yet.
-    is_following: bool,
-    queued_by: Vec<u32>,
-}
-
-impl Look {
-    pub(crate) fn at(awaited: Steered<'_>) -> Result<Self> {
-        Ok(Self {
-            unfinished: job::unfinished(awaited)?,
-            is_following: false,
-            queued_by: job::queueing_transactions(awaited)?,
-        })
-    }
-}
-
 impl Awaited {
-    pub(crate) fn look(&self) -> Result<Look> {
+    /// Where their jobs are right now: rows of attached tables may have owners that are new.
+    pub(crate) fn work(&self) -> Result<Work> {
         let followed = |collections: &[Id]| match collections {
             [] => Ok(attachment::Unfinished::default()),
             some => elevation::elevated(|| attachment::unfinished(some)),
         };
-        // Before the jobs: what a worker has looked at is a job by then. Rows may have owners that are new.
         let (own, others) = (followed(&self.own_attached)?, followed(&self.attached)?);
         let mut domains = self.domains.clone();
         domains.extend(others.domains.iter().filter(|id| !self.domains.contains(id)));
-        let Look { mut unfinished, mut queued_by, .. } = Look::at(Steered::Domains(&domains))?;
-        if !own.domains.is_empty() {
-            let Look { unfinished: of_own, queued_by: by, .. } =
-                elevation::elevated(|| Look::at(Steered::Domains(&own.domains)))?;
-            unfinished.jobs += of_own.jobs;
-            unfinished.paused += of_own.paused;
-            unfinished.failed += of_own.failed;
-            queued_by.extend(by);
+        Ok(Work {
+            jobs: Jobs::OfDomains { domains, own: own.domains },
+            is_following: own.is_following || others.is_following,
+            changed_by: own.changed_by.into_iter().chain(others.changed_by).collect(),
+        })
+    }
+}
+
+/// Jobs that are waited for, and what precedes them.
+pub(crate) struct Work {
+    jobs: Jobs,
+    /// Whether an attached table has rows that no job is about yet.
+    is_following: bool,
+    /// Transactions that changed such rows.
+    changed_by: Vec<u32>,
+}
+
+enum Jobs {
+    OfDomains {
+        domains: Vec<Id>,
+        /// Domains whose jobs are looked at with the extension's rights.
+        own: Vec<Id>,
+    },
+    OfDocument(Id, Id),
+}
+
+impl Work {
+    /// That of one document.
+    pub(crate) fn of_document(domain: Id, document: Id) -> Self {
+        Self { jobs: Jobs::OfDocument(domain, document), is_following: false, changed_by: Vec::new() }
+    }
+
+    /// What `look` says of the jobs, with the rights that they are looked at with.
+    fn look<T>(&self, look: impl Fn(Steered<'_>) -> Result<T>) -> Result<Vec<T>> {
+        match &self.jobs {
+            Jobs::OfDocument(domain, document) => Ok(vec![look(Steered::Document(*domain, *document))?]),
+            Jobs::OfDomains { domains, own } => {
+                let mut found = vec![look(Steered::Domains(domains))?];
+                if !own.is_empty() {
+                    found.push(elevation::elevated(|| look(Steered::Domains(own)))?);
+                }
+                Ok(found)
+            }
         }
-        queued_by.extend(own.changed_by.into_iter().chain(others.changed_by));
-        Ok(Look { unfinished, is_following: own.is_following || others.is_following, queued_by })
+    }
+
+    fn is_left(&self) -> Result<bool> {
+        Ok(self.is_following || self.look(job::is_left)?.contains(&true))
+    }
+
+    fn unfinished(&self) -> Result<Unfinished> {
+        let found = self.look(job::unfinished)?.into_iter();
+        Ok(found.fold(Unfinished::default(), |sum, of| Unfinished {
+            jobs: sum.jobs + of.jobs,
+            paused: sum.paused + of.paused,
+            failed: sum.failed + of.failed,
+        }))
+    }
+
+    /// Whether this transaction has written what nobody will begin with before it commits.
+    fn is_of_this_transaction(&self) -> Result<bool> {
+        if !transaction::has_written() {
+            return Ok(false);
+        }
+        let queued_by = self.look(job::queueing_transactions)?;
+        Ok(queued_by.iter().flatten().chain(&self.changed_by).any(|xid| transaction::is_own_xid(*xid)))
     }
 }
 
 /// Longest pause between two looks, unless looking takes long.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Waits until nothing is left to do; whether all of it is done.
-pub(crate) fn wait_while(patience: Duration, look: impl Fn() -> Result<Look>) -> Result<bool> {
+/// Waits until nothing is left to do; whether all of it is done. How much is left, or failed, is counted once, at the end: each
+/// look before costs the same, however much waits.
+pub(crate) fn wait_while(patience: Duration, work: impl Fn() -> Result<Work>) -> Result<bool> {
     let until = Instant::now().checked_add(patience);
     let mut pause = Duration::from_millis(10);
+    let mut is_first = true;
     loop {
         let looking = Instant::now();
-        let Look { unfinished, is_following, queued_by } = look()?;
-        if unfinished.jobs == 0 && !is_following {
-            if unfinished.paused > 0 {
-                pgrx::notice!("rag_ext: {} documents are paused, see rag_resume", unfinished.paused);
+        let work = work()?;
+        if !work.is_left()? {
+            let Unfinished { jobs, paused, failed } = work.unfinished()?;
+            // Some may have come meanwhile.
+            if jobs == 0 {
+                if paused > 0 {
+                    pgrx::notice!("rag_ext: {paused} documents are paused, see rag_resume");
+                }
+                if failed > 0 {
+                    pgrx::notice!("rag_ext: {failed} documents failed, see rag.failed_job");
+                }
+                return Ok(paused == 0 && failed == 0);
             }
-            if unfinished.failed > 0 {
-                pgrx::notice!("rag_ext: {} documents failed, see rag.failed_job", unfinished.failed);
-            }
-            return Ok(unfinished.paused == 0 && unfinished.failed == 0);
         }
-        if queued_by.into_iter().any(transaction::is_own_xid) {
+        // Nothing is written while it is waited.
+        if is_first && work.is_of_this_transaction()? {
             return Err(Error::not_ready(
                 "documents of this transaction cannot be waited for before it commits",
             )
             .hint("COMMIT first, or write them under SET rag_ext.sync = on."));
         }
+        is_first = false;
         if !transaction::sees_new_commits() {
             return Err(Error::not_ready(
                 "this transaction's snapshot is fixed, so it cannot see work being done",
@@ -91,10 +136,11 @@ pub(crate) fn wait_while(patience: Duration, look: impl Fn() -> Result<Look>) ->
         }
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         if left == Some(Duration::ZERO) {
-            pgrx::notice!("rag_ext: time is up, and {} documents are not done", unfinished.jobs);
+            let unfinished = work.unfinished()?.jobs;
+            pgrx::notice!("rag_ext: time is up, and {unfinished} documents are not done");
             return Ok(false);
         }
-        // Looking at many thousands of jobs takes a while: it is not to take what they need.
+        // Looking at many thousands of domains takes a while: it is not to take what their jobs need.
         pause = pause.max(looking.elapsed() * 20);
         interrupts::pause(left.map_or(pause, |left| left.min(pause)));
         pause = (pause * 2).min(LONGEST_PAUSE);

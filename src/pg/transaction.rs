@@ -11,6 +11,12 @@ pub(crate) fn is_own_xid(xid: u32) -> bool {
     unsafe { pg_sys::TransactionIdIsCurrentTransactionId(pg_sys::TransactionId::from(xid)) }
 }
 
+/// Whether the transaction has an id: without one it has written nothing.
+pub(crate) fn has_written() -> bool {
+    // SAFETY: only looks at the backend's own transaction state.
+    unsafe { pg_sys::GetTopTransactionIdIfAny() != pg_sys::InvalidTransactionId }
+}
+
 /// Whether each statement of the transaction takes a new snapshot (READ COMMITTED).
 pub(crate) fn sees_new_commits() -> bool {
     // SAFETY: reads a variable of the backend.

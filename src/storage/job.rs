@@ -326,14 +326,44 @@ pub(crate) struct Unfinished {
     pub(crate) failed: i64,
 }
 
-/// Counts jobs that are queued or running, and those that failed.
+/// Whether any are left that run, or will. The order is that of [`NEXT_TURN`], for the same reason: what it costs does not grow
+/// with the jobs.
+pub(crate) fn is_left(of: Steered<'_>) -> Result<bool> {
+    let statement = match of {
+        Steered::Domains(_) => {
+            "SELECT EXISTS (
+                 SELECT FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id
+                 CROSS JOIN LATERAL (
+                     (SELECT FROM rag.job j WHERE j.domain_id = d.id AND j.state = 'running' LIMIT 1)
+                     UNION ALL
+                     (SELECT FROM rag.job j
+                      WHERE j.domain_id = d.id AND j.state = 'queued' AND d.paused_at IS NULL AND c.paused_at IS NULL
+                      ORDER BY j.priority, j.due_at DESC, j.document_id DESC LIMIT 1)) one
+                 WHERE d.id = ANY ($1) AND $2::uuid IS NULL)"
+        }
+        Steered::Document(..) => {
+            "SELECT EXISTS (
+                 SELECT FROM rag.job j JOIN rag.domain d ON d.id = j.domain_id JOIN rag.collection c ON c.id = d.collection_id
+                 WHERE j.domain_id = ANY ($1) AND j.document_id = $2
+                   AND (j.state = 'running' OR j.state = 'queued' AND d.paused_at IS NULL AND c.paused_at IS NULL))"
+        }
+    };
+    Ok(spi::read_latest_one(statement, of.args(), |row| row.require::<bool>(1))?.unwrap_or(false))
+}
+
+/// Counts jobs that are queued or running, and those that failed: goes over all of these, not over what is done.
 pub(crate) fn unfinished(of: Steered<'_>) -> Result<Unfinished> {
     let found = spi::read_latest_one(
-        "SELECT count(*) FILTER (WHERE j.state = 'running' OR j.state = 'queued' AND NOT p.paused),
-                count(*) FILTER (WHERE j.state = 'queued' AND p.paused), count(*) FILTER (WHERE j.state = 'failed')
+        "SELECT coalesce(sum(running.jobs + CASE WHEN p.paused THEN 0 ELSE queued.jobs END), 0)::int8,
+                coalesce(sum(CASE WHEN p.paused THEN queued.jobs ELSE 0 END), 0)::int8, coalesce(sum(failed.jobs), 0)::int8
          FROM (SELECT d.id, d.paused_at IS NOT NULL OR c.paused_at IS NOT NULL AS paused
                FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id WHERE d.id = ANY ($1)) p
-         JOIN rag.job j ON j.domain_id = p.id WHERE j.state <> 'done' AND ($2 IS NULL OR j.document_id = $2)",
+         CROSS JOIN LATERAL (SELECT count(*) AS jobs FROM rag.job j
+              WHERE j.domain_id = p.id AND j.state = 'running' AND ($2 IS NULL OR j.document_id = $2)) running
+         CROSS JOIN LATERAL (SELECT count(*) AS jobs FROM rag.job j
+              WHERE j.domain_id = p.id AND j.state = 'queued' AND ($2 IS NULL OR j.document_id = $2)) queued
+         CROSS JOIN LATERAL (SELECT count(*) AS jobs FROM rag.job j
+              WHERE j.domain_id = p.id AND j.state = 'failed' AND ($2 IS NULL OR j.document_id = $2)) failed",
         of.args(),
         |row| Ok(Unfinished { jobs: row.require(1)?, paused: row.require(2)?, failed: row.require(3)? }),
     )?;

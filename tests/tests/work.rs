@@ -22,6 +22,8 @@ mod ordering;
 mod pausing;
 #[path = "work/together.rs"]
 mod together;
+#[path = "work/waiting.rs"]
+mod waiting;
 
 use rag_tests::{Builder, ChatStub, Cluster, Session, model_folder};
 use serde_json::{Value, json};
