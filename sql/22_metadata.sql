@@ -11,7 +11,7 @@ CREATE TABLE rag.metadata_value (
     time_value timestamptz,
     PRIMARY KEY (domain_id, document_id, key, ordinal)
 );
-CREATE INDEX metadata_value_key ON rag.metadata_value (domain_id, key, document_id);
+-- Each row is a text, which may be a time as well, a number or a boolean: together these are the index by key.
 CREATE INDEX metadata_value_text ON rag.metadata_value (domain_id, key, text_value, document_id) WHERE text_value IS NOT NULL;
 CREATE INDEX metadata_value_number ON rag.metadata_value (domain_id, key, number_value, document_id) WHERE number_value IS NOT NULL;
 CREATE INDEX metadata_value_boolean ON rag.metadata_value (domain_id, key, boolean_value, document_id) WHERE boolean_value IS NOT NULL;

@@ -1,7 +1,7 @@
 //! `rag_search`.
 
 use super::{call, options_of, required};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pg::ErrorReport;
 use crate::pg::given_jsonb::GivenJsonb;
 use crate::pg::stored_jsonb::StoredJsonb;
@@ -12,7 +12,6 @@ use crate::search::options::{Mode, SearchOptions, checked_k, checked_query};
 use crate::search::scope::Scope;
 use crate::search::{SearchHit, SearchRequest, log, search};
 use crate::storage::uuid;
-use pgrx::JsonB;
 use pgrx::prelude::*;
 use rag_core::filter::{Filter, parse_filter};
 use rag_core::option::{Choice, OptionReader};
@@ -53,7 +52,7 @@ fn rag_search(
             name!(vector_score, Option<f64>),
             name!(rerank_score, Option<f64>),
             name!(metadata, StoredJsonb),
-            name!(details, JsonB),
+            name!(details, StoredJsonb),
         ),
     >,
     ErrorReport,
@@ -83,16 +82,18 @@ fn rag_search(
             time: since.elapsed(),
         });
         let mut highlighter = Highlighter::new(found.words.as_deref().unwrap_or(query));
-        let stages = found.stages.to_json();
-        let rows: Vec<(SearchHit, Option<String>, String, serde_json::Value)> = found
+        let stored =
+            |details| StoredJsonb::of(details).ok_or_else(|| Error::internal("details are not stored"));
+        let (first, other) = (stored(json!({ "stages": found.stages.to_json() }))?, stored(json!({}))?);
+        let rows: Vec<(SearchHit, Option<String>, String, StoredJsonb)> = found
             .hits
             .into_iter()
             .enumerate()
             .map(|(i, hit)| {
                 let (domain, content) = (hit.chunk.domain, &hit.chunk.content);
                 let snippet = highlighter.snippet(content, scope.language(domain), options.snippet_length);
-                let details = if i == 0 { json!({ "stages": stages }) } else { json!({}) };
-                (hit, scope.name(domain), snippet, details)
+                let details = if i == 0 { &first } else { &other };
+                (hit, scope.name(domain), snippet, details.clone())
             })
             .collect();
         Ok(rows)
@@ -123,7 +124,7 @@ fn rag_search(
             score_of(vector),
             rerank,
             chunk.metadata,
-            JsonB(details),
+            details,
         )
     })))
 }

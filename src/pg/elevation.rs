@@ -176,15 +176,7 @@ pub(crate) fn with_callers_search_path<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Planner settings for [`with_settings`]: some given rows are looked up one after the other, whatever statistics say.
-pub(crate) const BY_INDEX: &[(&CStr, &CStr)] = &[
-    (c"enable_seqscan", c"off"),
-    (c"enable_bitmapscan", c"off"),
-    (c"enable_hashjoin", c"off"),
-    (c"enable_mergejoin", c"off"),
-];
-
-/// Runs `work` with planner settings changed until it returns.
+/// Runs `work` with settings changed until it returns.
 pub(crate) fn with_settings<T>(settings: &[(&CStr, &CStr)], work: impl FnOnce() -> T) -> T {
     // SAFETY: as in `enter`; names and values are literals that Postgres or pgvector define.
     let scope = unsafe {

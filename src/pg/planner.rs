@@ -8,10 +8,13 @@
 //! BYPASSRLS are planned for as ever.
 
 use crate::error::Error;
+use crate::pg::elevation;
 use crate::pg::explain::may_read_all_statistics;
 use crate::pg::index_condition::guarded_column;
 use crate::pg::principal::{caller_is_held_to_policies, role_is_held_to_policies};
 use pgrx::{PgLogLevel, PgSqlErrorCode, is_a, pg_guard, pg_sys};
+use std::cell::Cell;
+use std::ffi::CStr;
 
 /// What a table is taken to hold: enough rows for the more selective of two indexes to be the cheaper one after both
 /// have been narrowed down to some domains.
@@ -19,6 +22,19 @@ const ROWS: f64 = 100_000_000.0;
 const PAGES: u32 = 2_000;
 const INDEX_PAGES: u32 = 10;
 const INDEX_HEIGHT: i32 = 1;
+
+/// Under which some given rows are looked up one after the other, whatever statistics say.
+const BY_INDEX: &[(&CStr, &CStr)] = &[
+    (c"enable_seqscan", c"off"),
+    (c"enable_bitmapscan", c"off"),
+    (c"enable_hashjoin", c"off"),
+    (c"enable_mergejoin", c"off"),
+];
+
+thread_local! {
+    /// How many calls of [`by_index`] are under way, one within the other.
+    static LOOK_UPS: Cell<usize> = const { Cell::new(0) };
+}
 
 static mut NEXT_RELATION_INFO: pg_sys::get_relation_info_hook_type = None;
 static mut NEXT_RELATION_STATS: pg_sys::get_relation_stats_hook_type = None;
@@ -37,6 +53,28 @@ pub(crate) fn install() {
         pg_sys::get_relation_stats_hook = Some(relation_stats);
         NEXT_PATHLIST = pg_sys::set_rel_pathlist_hook;
         pg_sys::set_rel_pathlist_hook = Some(set_rel_pathlist);
+    }
+}
+
+/// Has what is planned while `work` runs look up rows one after the other, by index. Most plans are kept, so this costs nothing
+/// most times.
+pub(crate) fn by_index<T>(work: impl FnOnce() -> T) -> T {
+    let _look_up = LookUp::begin();
+    work()
+}
+
+struct LookUp;
+
+impl LookUp {
+    fn begin() -> Self {
+        LOOK_UPS.set(LOOK_UPS.get() + 1);
+        Self
+    }
+}
+
+impl Drop for LookUp {
+    fn drop(&mut self) {
+        LOOK_UPS.set(LOOK_UPS.get() - 1);
     }
 }
 
@@ -71,9 +109,13 @@ unsafe extern "C-unwind" fn planner(
 ) -> *mut pg_sys::PlannedStmt {
     // SAFETY: Postgres hands over a valid query, and gets the plan that was made for it.
     unsafe {
-        let planned = match NEXT_PLANNER {
+        let plan = || match NEXT_PLANNER {
             Some(next) => pg_sys::ffi::pg_guard_ffi_boundary(|| next(query, text, options, params)),
             None => pg_sys::standard_planner(query, text, options, params),
+        };
+        let planned = match LOOK_UPS.get() {
+            0 => plan(),
+            _ => elevation::with_settings(BY_INDEX, plan),
         };
         // What it is taken to cost is no reason to compile it.
         if (*planned).jitFlags != 0 && caller_is_held_to_policies() && reads_ours(planned) {

@@ -4,7 +4,7 @@
 //! several states. Here [`read`] runs under the active snapshot; [`write`](fn@write) sees what came before in
 //! the transaction and takes a new one.
 
-use super::elevation;
+use super::planner;
 use crate::error::{Error, Result};
 use pgrx::pg_sys;
 use pgrx::{FromDatum, IntoDatum};
@@ -200,7 +200,7 @@ pub(crate) fn read_snapshot<R>(
 /// [`read_snapshot`] of some given rows, and what belongs to them, one after the other by index, whatever statistics say:
 /// those of tables that were filled a moment ago say that it is quickest to read all.
 pub(crate) fn look_up<R>(sql: &str, args: Vec<Arg>, each: impl FnMut(&Row) -> Result<R>) -> Result<Vec<R>> {
-    elevation::with_settings(elevation::BY_INDEX, || read_snapshot(sql, args, each))
+    planner::by_index(|| read_snapshot(sql, args, each))
 }
 
 /// [`read_snapshot`] of a statement whose text differs from call to call: its plan is not kept.

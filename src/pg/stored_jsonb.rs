@@ -3,12 +3,20 @@
 
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::Datum;
-use pgrx::pg_sys;
 use pgrx::prelude::*;
+use pgrx::{JsonB, pg_sys};
 
 /// The bytes of a jsonb value, header included.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredJsonb(Vec<u8>);
+
+impl StoredJsonb {
+    /// As the server stores it: for a value that many rows have, which is put together once.
+    pub(crate) fn of(value: serde_json::Value) -> Option<Self> {
+        // SAFETY: a datum of the type that was asked for, in the current memory context.
+        unsafe { Self::from_datum(JsonB(value).into_datum()?, false) }
+    }
+}
 
 impl FromDatum for StoredJsonb {
     unsafe fn from_polymorphic_datum(

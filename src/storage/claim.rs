@@ -2,7 +2,7 @@
 
 use super::{Id, id, uuid};
 use crate::error::Result;
-use crate::pg::{elevation, spi};
+use crate::pg::{planner, spi};
 use pgrx::Uuid;
 use pgrx::datum::TimestampWithTimeZone;
 use std::cmp::Reverse;
@@ -92,7 +92,7 @@ fn claim_where(
     let mut args = vec![uuid(domain).into(), (limit as i64).into()];
     args.extend(more);
     // Without it a join would go over all jobs that there are.
-    elevation::with_settings(elevation::BY_INDEX, || {
+    planner::by_index(|| {
         spi::execute(&sql, args, |row| {
             let domain = id(row.require(1)?);
             let document = id(row.require::<Uuid>(2)?);

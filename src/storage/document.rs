@@ -2,7 +2,7 @@
 
 use super::{Id, id, id_of_text, uuid, uuids};
 use crate::error::{Error, Result};
-use crate::pg::{elevation, spi};
+use crate::pg::{planner, spi};
 use pgrx::{JsonB, Uuid};
 use rag_core::metadata::rule::RuleDefinition;
 use rag_wire::Content;
@@ -157,7 +157,7 @@ pub(crate) fn load(domain: Id, document: Id, others: &[Id]) -> Result<Vec<Stored
             rules: Rc::clone(&rules),
         })
     };
-    elevation::with_settings(elevation::BY_INDEX, || {
+    planner::by_index(|| {
         spi::read_latest(
             "SELECT version, content, CASE WHEN content IS NULL THEN file END, title, media_type, owner, uri,
                     to_jsonb(date_trunc('second', updated_at) AT TIME ZONE 'UTC') #>> '{}', id
@@ -203,7 +203,7 @@ pub(crate) fn lock_versions(domain: Id, documents: &[(Id, i64)]) -> Result<Vec<V
         let sql =
             format!("SELECT id, version FROM rag.document WHERE domain_id = $1 AND id = ANY ($2) {lock}");
         let args = vec![uuid(domain).into(), uuids(documents).into()];
-        let found = elevation::with_settings(elevation::BY_INDEX, || {
+        let found = planner::by_index(|| {
             spi::read_latest(&sql, args, |row| Ok((id(row.require(1)?), row.require::<i64>(2)?)))
         })?;
         Ok::<HashMap<Id, i64>, Error>(found.into_iter().collect())
@@ -258,7 +258,7 @@ pub(crate) fn complete(domain: Id, completed: &[Completed<'_>]) -> Result<()> {
         spi::Arg::texts(&json.iter().map(|(_, extracted)| extracted).collect::<Vec<&String>>()),
         spi::Arg::texts(&completed.iter().map(|c| c.uploaded_at).collect::<Vec<&str>>()),
     ];
-    elevation::with_settings(elevation::BY_INDEX, || {
+    planner::by_index(|| {
         spi::run(
             "UPDATE rag.document d
              SET status = 'done', error = NULL, text = c.text, title = coalesce(d.title, c.title), parsed_title = c.title,

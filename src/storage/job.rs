@@ -2,7 +2,7 @@
 
 use super::{Id, id, uuid, uuids};
 use crate::error::Result;
-use crate::pg::{elevation, spi};
+use crate::pg::{planner, spi};
 
 pub(crate) use super::claim::{Claim, ClaimedUpTo, claim};
 
@@ -216,7 +216,7 @@ pub(crate) fn finish(domain: Id, finished: &[Finished]) -> Result<()> {
         column(|f| f.chunks).into(),
         column(|f| f.embedded).into(),
     ];
-    elevation::with_settings(elevation::BY_INDEX, || {
+    planner::by_index(|| {
         spi::run(
             "UPDATE rag.job j
              SET state = 'done', finished_at = clock_timestamp(), chunks = f.chunks, embedded = f.embedded,

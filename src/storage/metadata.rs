@@ -5,7 +5,7 @@
 
 use super::{Id, id, uuid, uuids};
 use crate::error::Result;
-use crate::pg::{elevation, spi};
+use crate::pg::{planner, spi};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{JsonB, Uuid};
 use rag_core::filter::{Bound, Filter, Scalar};
@@ -141,13 +141,21 @@ pub(crate) fn queue_extraction(domains: &[Id]) -> Result<i64> {
     Ok(queued.len() as i64)
 }
 
+/// Tests of which each row passes one: there is an index of the rows that pass it, by domain and key.
+const OF_A_TYPE: [&str; 3] =
+    ["m.text_value IS NOT NULL", "m.number_value IS NOT NULL", "m.boolean_value IS NOT NULL"];
+
 /// Those of the keys that no document of the domains has a value of, as far as the caller sees them.
 pub(crate) fn missing_keys(domains: &[Id], keys: Vec<String>) -> Result<Vec<String>> {
+    let is_there = OF_A_TYPE.map(|is_of_type| {
+        format!(
+            "EXISTS (SELECT FROM rag.metadata_value m
+                     JOIN rag.document d ON d.domain_id = m.domain_id AND d.id = m.document_id
+                     WHERE m.domain_id = ANY ($1) AND m.key = k.key AND {is_of_type})"
+        )
+    });
     spi::read_snapshot(
-        "SELECT k.key FROM unnest($2::text[]) k (key)
-         WHERE NOT EXISTS (SELECT FROM rag.metadata_value m
-                           JOIN rag.document d ON d.domain_id = m.domain_id AND d.id = m.document_id
-                           WHERE m.domain_id = ANY ($1) AND m.key = k.key)",
+        &format!("SELECT k.key FROM unnest($2::text[]) k (key) WHERE NOT ({})", is_there.join(" OR ")),
         vec![uuids(domains.iter().copied()).into(), keys.into()],
         |row| row.require::<String>(1),
     )
@@ -215,9 +223,7 @@ impl Statement {
             Way::Listing => spi::read_snapshot_once(sql, args, id_of_row),
             // One after the other by the index: those that are asked about are few beside all.
             Way::Asking { .. } if sql.len() <= KEPT_LENGTH => spi::look_up(sql, args, id_of_row),
-            Way::Asking { .. } => elevation::with_settings(elevation::BY_INDEX, || {
-                spi::read_snapshot_once(sql, args, id_of_row)
-            }),
+            Way::Asking { .. } => planner::by_index(|| spi::read_snapshot_once(sql, args, id_of_row)),
         }
     }
 
@@ -232,7 +238,7 @@ impl Statement {
             Filter::Any(filters) => self.joined(filters, " OR ", "false"),
             Filter::Not(filter) => format!("NOT ({})", self.condition(filter)),
             Filter::Exists { key, exists } => {
-                let is_there = self.has_row(key, "true");
+                let is_there = self.has_any_row(key);
                 if *exists { is_there } else { format!("NOT {is_there}") }
             }
             Filter::In { key, values } => {
@@ -240,7 +246,7 @@ impl Statement {
                 self.has_row(key, &test)
             }
             Filter::NotIn { key, values } => {
-                let is_there = self.has_row(key, "true");
+                let is_there = self.has_any_row(key);
                 let test = self.equal_to_any(values);
                 let is_equal = self.has_row(key, &test);
                 format!("({is_there} AND NOT {is_equal})")
@@ -264,6 +270,23 @@ impl Statement {
     fn joined(&mut self, filters: &[Filter], with: &str, empty: &str) -> String {
         let parts: Vec<String> = filters.iter().map(|f| format!("({})", self.condition(f))).collect();
         if parts.is_empty() { empty.to_owned() } else { parts.join(with) }
+    }
+
+    /// Whether a document has a value of the key.
+    fn has_any_row(&mut self, key: &str) -> String {
+        match self.way {
+            Way::Listing => {
+                let key = self.bind(key);
+                let rows = OF_A_TYPE.map(|is_of_type| {
+                    format!(
+                        "SELECT m.document_id FROM rag.metadata_value m
+                         WHERE m.domain_id = ANY ($1) AND m.key = {key} AND {is_of_type}"
+                    )
+                });
+                format!("(d.id IN ({}))", rows.join(" UNION ALL "))
+            }
+            Way::Asking { .. } => self.has_row(key, "true"),
+        }
     }
 
     /// Whether a document has a value of the key that passes a test.

@@ -3,7 +3,7 @@
 use super::blob::{self, BlobHeader};
 use super::{Id, id, uuid, uuids, vector_codes};
 use crate::error::Result;
-use crate::pg::{elevation, random, spi};
+use crate::pg::{planner, random, spi};
 use pgrx::Uuid;
 use rag_core::merging::SegmentSize;
 use std::io::Read;
@@ -99,7 +99,7 @@ pub(crate) struct Wants {
 /// Looks at the segments of some domains, those after this one in their order: what is done at a time must not grow with the
 /// number of domains. Fewer than [`LOOKED_AT`] are the last ones. For background workers.
 pub(crate) fn look_at(after: Id, many: usize) -> Result<Vec<Wants>> {
-    elevation::with_settings(elevation::BY_INDEX, || {
+    planner::by_index(|| {
         spi::read_latest(
             "SELECT d.id, coalesce(s.segments >= $2 OR s.analyser < $3, false),
                     coalesce(t.chunks > 0 AND t.chunks * 20 >= s.entries, false),

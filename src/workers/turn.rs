@@ -25,6 +25,10 @@ use std::time::{Duration, Instant};
 /// Documents claimed at a time: what one worker's death delays.
 pub(super) const CLAIM: usize = 8;
 
+/// Documents claimed at a time after short ones: the next are likely to be short, too, and claiming and reading them costs by
+/// the statement.
+const CLAIM_AFTER_SHORT: usize = 24;
+
 /// Chunks after which a batch is written, though claimed documents are left.
 const BATCH_CHUNKS: usize = 64;
 
@@ -138,7 +142,7 @@ impl<'a> Turn<'a> {
                 if job::does_another_wait(self.owner)? {
                     Ok(Vec::new())
                 } else {
-                    job::claim(domain, CLAIM, self.claimed)
+                    job::claim(domain, CLAIM_AFTER_SHORT, self.claimed)
                 }
             }))?;
             self.claims.extend(more.unwrap_or_default());

@@ -86,7 +86,8 @@ impl Analyser {
     /// Calls `sink` with each term of `text`, in the order of positions, and gives the number of positions. Cost is linear in
     /// the text.
     pub(crate) fn analyse(&self, text: &str, sink: impl FnMut(Term<'_>)) -> u32 {
-        self.analyse_where(text, &Beginnings::all(), sink)
+        static ALL: Beginnings = Beginnings::all();
+        self.analyse_where(text, &ALL, sink)
     }
 
     /// [`Self::analyse`] without words that begin otherwise, which are neither normalised nor stemmed.
@@ -99,10 +100,17 @@ impl Analyser {
         let mut scan =
             Scan { analyser: self, beginnings, text, position: 0, buffer: String::new(), words: Vec::new() };
         let mut at = 0;
-        while let Some(character) = text[at..].chars().next() {
-            at = if let Some(end) = scan.unwanted_word(at) {
-                end
-            } else if !is_word_character(character) {
+        while let Some(byte) = text.as_bytes().get(at) {
+            if byte.is_ascii() && !byte.is_ascii_alphanumeric() {
+                at += 1;
+                continue;
+            }
+            if let Some(end) = scan.unwanted_word(at) {
+                at = end;
+                continue;
+            }
+            let Some(character) = text[at..].chars().next() else { break };
+            at = if !is_word_character(character) {
                 at + character.len_utf8()
             } else if is_unspaced(character) {
                 scan.unspaced_run(at, &mut sink)
@@ -121,53 +129,67 @@ impl Analyser {
 /// How words begin that are wanted: by the first two letters. What is not ASCII always is wanted, for what it becomes
 /// is not known before the word is normalised.
 pub(crate) struct Beginnings {
-    /// By the first letter or digit, the kinds of the second one, a bit each.
-    seconds: [u64; 128],
+    /// By the first byte, the kinds of the second one, a bit each.
+    seconds: [u64; 256],
     is_all: bool,
 }
 
 /// The kind of a second byte that is neither a letter nor a digit, of the same word or beyond its end.
-const OTHER: u32 = 36;
+const OTHER: u8 = 36;
+
+/// The kind of each byte: small and large letters are of one.
+static KINDS: [u8; 256] = {
+    let mut kinds = [OTHER; 256];
+    let mut place = 0;
+    while place < 26 {
+        kinds[b'a' as usize + place] = place as u8;
+        kinds[b'A' as usize + place] = place as u8;
+        place += 1;
+    }
+    while place < 36 {
+        kinds[b'0' as usize + place - 26] = place as u8;
+        place += 1;
+    }
+    // Dying and die.
+    kinds[b'y' as usize] = kinds[b'i' as usize];
+    kinds[b'Y' as usize] = kinds[b'i' as usize];
+    kinds
+};
 
 impl Beginnings {
     /// All words.
-    pub(crate) fn all() -> Self {
-        Self { seconds: [u64::MAX; 128], is_all: true }
+    pub(crate) const fn all() -> Self {
+        Self { seconds: [u64::MAX; 256], is_all: true }
     }
 
     /// Words whose terms may be among these: in languages whose stemmers keep the first two letters, but for a `y`
     /// that becomes an `i`.
     pub(crate) fn of<'t>(terms: impl Iterator<Item = &'t str>) -> Self {
-        let mut wanted = Self { seconds: [0; 128], is_all: false };
+        let mut seconds = [u64::MAX; 256];
+        seconds[..128].fill(0);
         for term in terms {
             let mut bytes = term.bytes();
             let Some(first) = bytes.next() else { continue };
-            let Some(place) = wanted.seconds.get_mut(usize::from(first)) else { return Self::all() };
-            *place |= match bytes.next().map(Self::kind) {
+            if !first.is_ascii() {
+                return Self::all();
+            }
+            let wanted = match bytes.next().map(|second| KINDS[usize::from(second)]) {
                 // Little is left of the word, which may have been longer.
                 None | Some(OTHER) => u64::MAX,
                 Some(kind) => 1 << kind | 1 << OTHER,
             };
+            for first in [first.to_ascii_lowercase(), first.to_ascii_uppercase()] {
+                seconds[usize::from(first)] |= wanted;
+            }
         }
-        wanted
+        Self { seconds, is_all: false }
     }
 
-    fn kind(byte: u8) -> u32 {
-        match byte.to_ascii_lowercase() {
-            // Dying and die.
-            b'y' => u32::from(b'i' - b'a'),
-            letter @ b'a'..=b'z' => u32::from(letter - b'a'),
-            digit @ b'0'..=b'9' => 26 + u32::from(digit - b'0'),
-            _ => OTHER,
-        }
-    }
-
+    /// Whether a word may be wanted that begins with these bytes; what follows the word does not matter.
     fn allow(&self, word: &[u8]) -> bool {
         let Some(first) = word.first() else { return true };
-        let second = word.get(1).map_or(OTHER, |byte| Self::kind(*byte));
-        self.seconds
-            .get(usize::from(first.to_ascii_lowercase()))
-            .is_none_or(|seconds| seconds >> second & 1 == 1)
+        let second = word.get(1).map_or(OTHER, |byte| KINDS[usize::from(*byte)]);
+        self.seconds[usize::from(*first)] >> second & 1 == 1
     }
 }
 
@@ -185,17 +207,18 @@ impl Scan<'_> {
     /// Passes over a word of ASCII that is not wanted and stands by itself, with white space or the end of a sentence
     /// behind it: most of a text where a few words are looked for. Gives the byte after it.
     fn unwanted_word(&mut self, start: usize) -> Option<usize> {
-        if self.beginnings.is_all {
+        let rest = &self.text.as_bytes()[start..];
+        if self.beginnings.is_all || self.beginnings.allow(rest) {
             return None;
         }
-        let rest = &self.text.as_bytes()[start..];
-        let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+        let is_part = |byte: &u8| KINDS[usize::from(*byte)] != OTHER;
+        let length = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
         let is_alone = match &rest[length..] {
             [] | [b' ' | b'\n' | b',' | b';' | b')', ..] => true,
             [b'.' | b':', after, ..] => matches!(after, b' ' | b'\n'),
             _ => false,
         };
-        if length == 0 || !is_alone || self.beginnings.allow(&rest[..length]) {
+        if length == 0 || !is_alone {
             return None;
         }
         self.position = self.position.saturating_add(1);

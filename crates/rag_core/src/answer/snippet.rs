@@ -50,16 +50,26 @@ struct Words<'a> {
 
 impl<'a> Words<'a> {
     fn of(text: &'a str) -> Self {
-        let mut words = Self { list: Vec::new(), starts: Vec::new(), before: vec![0] };
-        let mut chars = 0;
-        for word in text.split_whitespace() {
-            // The word is a slice of the text, so its address says where.
-            words.starts.push(word.as_ptr() as usize - text.as_ptr() as usize);
-            chars += word.chars().count() + 1;
-            words.list.push(word);
-            words.before.push(chars);
+        // This is done for every row: most words are longer.
+        let most = text.len() / 4 + 1;
+        let mut words =
+            Self { list: Vec::with_capacity(most), starts: Vec::with_capacity(most), before: vec![0] };
+        words.before.reserve(most);
+        if text.is_ascii() {
+            // A vertical tab is white space, too.
+            let parts = text.split(|c: char| matches!(c, '\t'..='\r' | ' '));
+            parts.filter(|word| !word.is_empty()).for_each(|word| words.push(text, word, word.len()));
+        } else {
+            text.split_whitespace().for_each(|word| words.push(text, word, word.chars().count()));
         }
         words
+    }
+
+    fn push(&mut self, text: &str, word: &'a str, chars: usize) {
+        // The word is a slice of the text, so its address says where.
+        self.starts.push(word.as_ptr() as usize - text.as_ptr() as usize);
+        self.list.push(word);
+        self.before.push(self.before[self.before.len() - 1] + chars + 1);
     }
 
     /// Characters of some words on a line.
