@@ -5,6 +5,7 @@
 //! `domain_id = ANY (rag.readable_domain_ids())`, a list that is made when the scan begins. The function itself stays a
 //! filter of every row all the same.
 
+use super::planner::{elements, looks_up, plans_ours};
 use pgrx::{Internal, IntoDatum, is_a, pg_sys};
 use std::ffi::CStr;
 
@@ -22,6 +23,9 @@ const LISTS: [(&CStr, &CStr); 11] = [
     (c"is_mine_or_public", c"principals_and_public"),
     (c"sees_log", c"log_owners"),
 ];
+
+/// Whether an index that is to find one column in two lists is searched for all pairs of them.
+const SEARCHES_PAIRS: bool = cfg!(any(feature = "pg15", feature = "pg16"));
 
 /// What part of a table's rows a caller is taken to see. A constant: estimates must not depend on what others have.
 const SELECTIVITY: f64 = 0.01;
@@ -76,6 +80,9 @@ unsafe fn index_condition(request: &mut pg_sys::SupportRequestIndexCondition) ->
         if request.indexarg != 0 || !is_a(request.node, pg_sys::NodeTag::T_FuncExpr) {
             return None;
         }
+        if SEARCHES_PAIRS && plans_ours() && is_known_otherwise(request) {
+            return None;
+        }
         let list = list_function(request.funcid)?;
         let array_type = pg_sys::get_func_rettype(list);
         let (operator, procedure) = match array_type {
@@ -108,6 +115,43 @@ unsafe fn index_condition(request: &mut pg_sys::SupportRequestIndexCondition) ->
         condition.location = -1;
         request.lossy = true;
         Some(pg_sys::lappend(std::ptr::null_mut(), condition.into_pg().cast()))
+    }
+}
+
+/// Whether the statement itself says what the column is: among a list, a given value, or, where rows are looked up one after the
+/// other, that of another table's row. Statements of ours say so of domains that the caller sees. Then that is what the index is
+/// searched for, and the policy's function is asked about each row all the same.
+///
+/// # Safety
+/// A valid request.
+unsafe fn is_known_otherwise(request: &pg_sys::SupportRequestIndexCondition) -> bool {
+    // SAFETY: the planner's own structures; each cast is to the type that the node's tag names.
+    unsafe {
+        let (rel, index) = ((*request.index).rel, request.index);
+        let column = *(*index).indexkeys.add(request.indexcol as usize);
+        let is_column = |node: *mut pg_sys::Node| {
+            is_a(node, pg_sys::NodeTag::T_Var) && {
+                let var = &*node.cast::<pg_sys::Var>();
+                (var.varno as u32, i32::from(var.varattno)) == ((*rel).relid, column)
+            }
+        };
+        let is_listed = elements::<pg_sys::RestrictInfo>((*rel).baserestrictinfo).any(|condition| {
+            let clause = (*condition).clause.cast::<pg_sys::Node>();
+            is_a(clause, pg_sys::NodeTag::T_ScalarArrayOpExpr) && {
+                let list = &*clause.cast::<pg_sys::ScalarArrayOpExpr>();
+                list.useOr
+                    && elements::<pg_sys::Node>(list.args).next().is_some_and(is_column)
+                    && pg_sys::get_op_opfamily_strategy(list.opno, request.opfamily)
+                        == pg_sys::BTEqualStrategyNumber as i32
+            }
+        });
+        let is_equal = |class: *mut pg_sys::EquivalenceClass| {
+            let members =
+                || elements::<pg_sys::EquivalenceMember>((*class).ec_members).map(|member| (*member).em_expr);
+            members().any(|member| is_column(member.cast()))
+                && ((*class).ec_has_const || looks_up() && members().any(|member| !is_column(member.cast())))
+        };
+        is_listed || elements::<pg_sys::EquivalenceClass>((*request.root).eq_classes).any(is_equal)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::pg::elevation;
 use crate::pg::explain::may_read_all_statistics;
 use crate::pg::index_condition::guarded_column;
 use crate::pg::principal::{caller_is_held_to_policies, role_is_held_to_policies};
+use crate::pg::spi;
 use pgrx::{PgLogLevel, PgSqlErrorCode, is_a, pg_guard, pg_sys};
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -34,6 +35,8 @@ const BY_INDEX: &[(&CStr, &CStr)] = &[
 thread_local! {
     /// How many calls of [`by_index`] are under way, one within the other.
     static LOOK_UPS: Cell<usize> = const { Cell::new(0) };
+    /// Whether what is being planned is a statement of ours.
+    static PLANS_OURS: Cell<bool> = const { Cell::new(false) };
 }
 
 static mut NEXT_RELATION_INFO: pg_sys::get_relation_info_hook_type = None;
@@ -61,6 +64,33 @@ pub(crate) fn install() {
 pub(crate) fn by_index<T>(work: impl FnOnce() -> T) -> T {
     let _look_up = LookUp::begin();
     work()
+}
+
+/// Whether a plan is being made within [`by_index`].
+pub(super) fn looks_up() -> bool {
+    LOOK_UPS.get() > 0
+}
+
+/// Whether what is being planned is a statement of ours: those name domains that the caller sees, and no others.
+pub(super) fn plans_ours() -> bool {
+    PLANS_OURS.get()
+}
+
+/// A plan that is being made, until the scope ends.
+struct Planned {
+    outer: bool,
+}
+
+impl Planned {
+    fn begin(is_ours: bool) -> Self {
+        Self { outer: PLANS_OURS.replace(is_ours) }
+    }
+}
+
+impl Drop for Planned {
+    fn drop(&mut self) {
+        PLANS_OURS.set(self.outer);
+    }
 }
 
 struct LookUp;
@@ -113,10 +143,13 @@ unsafe extern "C-unwind" fn planner(
             Some(next) => pg_sys::ffi::pg_guard_ffi_boundary(|| next(query, text, options, params)),
             None => pg_sys::standard_planner(query, text, options, params),
         };
-        let planned = match LOOK_UPS.get() {
-            0 => plan(),
-            _ => elevation::with_settings(BY_INDEX, plan),
+        let is_ours = !text.is_null() && spi::is_running(CStr::from_ptr(text));
+        let made = Planned::begin(is_ours);
+        let planned = match looks_up() {
+            false => plan(),
+            true => elevation::with_settings(BY_INDEX, plan),
         };
+        drop(made);
         // What it is taken to cost is no reason to compile it.
         if (*planned).jitFlags != 0 && caller_is_held_to_policies() && reads_ours(planned) {
             (*planned).jitFlags = 0;
@@ -351,7 +384,7 @@ unsafe fn finds_a_given_key(path: *mut pg_sys::Path) -> bool {
 ///
 /// # Safety
 /// A list of pointers to `T`, which outlives the iteration.
-unsafe fn elements<T>(list: *mut pg_sys::List) -> impl Iterator<Item = *mut T> {
+pub(super) unsafe fn elements<T>(list: *mut pg_sys::List) -> impl Iterator<Item = *mut T> {
     // SAFETY: as the function's.
     let count = if list.is_null() { 0 } else { unsafe { (*list).length as usize } };
     (0..count).map(move |index| unsafe {

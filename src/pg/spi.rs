@@ -8,9 +8,39 @@ use super::planner;
 use crate::error::{Error, Result};
 use pgrx::pg_sys;
 use pgrx::{FromDatum, IntoDatum};
-use std::ffi::CString;
+use std::cell::Cell;
+use std::ffi::{CStr, CString};
 
 mod plans;
+
+thread_local! {
+    /// Text of the statement that runs, the innermost.
+    static RUNNING: Cell<Option<*const str>> = const { Cell::new(None) };
+}
+
+/// A statement that runs, until the scope ends.
+struct Running<'a> {
+    outer: Option<*const str>,
+    _text: std::marker::PhantomData<&'a str>,
+}
+
+impl<'a> Running<'a> {
+    fn begin(text: &'a str) -> Self {
+        Self { outer: RUNNING.replace(Some(text)), _text: std::marker::PhantomData }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        RUNNING.set(self.outer);
+    }
+}
+
+/// Whether a text is that of the statement of ours that runs, and not of one that somebody else's function runs meanwhile.
+pub(super) fn is_running(text: &CStr) -> bool {
+    // SAFETY: the statement's text outlives its run, which takes it back.
+    RUNNING.get().is_some_and(|running| text.to_bytes() == unsafe { &*running }.as_bytes())
+}
 
 /// An argument of a statement.
 #[derive(Clone)]
@@ -156,6 +186,7 @@ fn run_plan<R>(
     mut each: impl FnMut(&Row) -> Result<R>,
 ) -> Result<Vec<R>> {
     let _connection = Connection::open()?;
+    let _running = Running::begin(sql);
     let kept;
     let plan = if mode.keep_plan {
         // One plan for all arguments: planning anew, with all policies, would cost more than running.
@@ -223,6 +254,7 @@ pub(crate) fn read_snapshot_in_parts(
     mut each: impl FnMut(&Row) -> Result<()>,
 ) -> Result<()> {
     let _connection = Connection::open()?;
+    let _running = Running::begin(sql);
     let plan = plan_once(sql, &args, 0)?;
     let (mut values, nulls) = values_of(&args);
     // SAFETY: the plan was prepared for exactly these argument types; values and nulls are as long as they are. Rows live

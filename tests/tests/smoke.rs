@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use rag_tests::{Cluster, Session, literal};
+use rag_tests::{Cluster, Database, Session, literal};
 use serde_json::Value;
 
 const MARKDOWN: &str = "\
@@ -186,4 +186,37 @@ fn every_object_of_the_extension_says_what_it_is() {
     admin.run("CREATE EXTENSION rag_ext CASCADE");
     let id = admin.ingest("Once more, from the beginning.", "again");
     assert_eq!(admin.value("SELECT document_id FROM rag_search('beginning', k => 1, mode => 'keyword')"), id);
+}
+
+/// Before Postgres 17 an index that is to find one column in two lists is searched for all pairs of them: of domains that a
+/// search names and those that its caller sees there may be thousands.
+#[test]
+fn a_search_of_many_domains_goes_to_each_once() {
+    const DOMAINS: i64 = 40;
+    let database = Database::new("many_domains");
+    let role = database.role("ann");
+    // Nothing is counted for others.
+    database.admin().run(&format!("GRANT pg_read_all_stats TO {role}"));
+    let mut ann = database.connect(&role);
+    ann.run(&format!(
+        "SELECT rag_create_collection('c' || n) FROM generate_series(1, {DOMAINS}) n;
+         INSERT INTO rag.document (collection, content) SELECT 'c' || n, 'boiler ' || n FROM generate_series(1, {DOMAINS}) n"
+    ));
+    ann.settle();
+    for mode in ["keyword", "hybrid"] {
+        ann.run("BEGIN");
+        let search = format!("SELECT count(*) FROM rag_search('boiler', k => 100, mode => '{mode}')");
+        assert_eq!(ann.count(&search), DOMAINS);
+        let searched: Vec<(String, i64)> = ann
+            .rows(
+                "SELECT indexrelid::regclass, pg_stat_get_xact_numscans(indexrelid) FROM pg_index
+                 WHERE indrelid IN ('rag.segment'::regclass, 'rag.section'::regclass, 'rag.document'::regclass)",
+            )
+            .into_iter()
+            .map(|row| (row[0].clone().unwrap(), row[1].as_ref().unwrap().parse().unwrap()))
+            .collect();
+        let most = searched.iter().map(|(_, times)| *times).max();
+        assert!(most.is_some_and(|times| (1..DOMAINS * 5).contains(&times)), "{mode}: {searched:?}");
+        ann.run("COMMIT");
+    }
 }
