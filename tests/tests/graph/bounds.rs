@@ -54,7 +54,7 @@ fn bomb(admin: &mut Session, documents: usize) {
              SELECT domain_id, id, chunk, 'v-204', 'uses', 'bomb-' || n FROM made;
          INSERT INTO rag.document_link (domain_id, document_id, chunk_id, kind, target, strength)
              SELECT domain_id, id, chunk, 'code', target, 0.6 FROM made,
-                 LATERAL (SELECT 'fc-001-234' AS target UNION ALL SELECT 'bomb-' || (n + l) % {documents} FROM generate_series(1, 10) l);
+                 LATERAL (SELECT 'fc-001-234' AS target UNION ALL SELECT 'bomb-' || (n + l) % {documents} FROM generate_series(1, 10) l) t;
          DROP TABLE made"
     ));
 }

@@ -200,6 +200,7 @@ fn settings_of_a_database_do_not_end_the_work() {
     put(&mut session, "default", 3);
     session.settle();
     assert_eq!(states(&mut session, "default"), ["done 3"]);
+    admin.run(&format!("ALTER DATABASE {name} RESET ALL"));
 }
 
 #[test]
