@@ -24,9 +24,6 @@ const LISTS: [(&CStr, &CStr); 11] = [
     (c"sees_log", c"log_owners"),
 ];
 
-/// Whether an index that is to find one column in two lists is searched for all pairs of them.
-const SEARCHES_PAIRS: bool = cfg!(any(feature = "pg15", feature = "pg16"));
-
 /// What part of a table's rows a caller is taken to see. A constant: estimates must not depend on what others have.
 const SELECTIVITY: f64 = 0.01;
 
@@ -80,7 +77,7 @@ unsafe fn index_condition(request: &mut pg_sys::SupportRequestIndexCondition) ->
         if request.indexarg != 0 || !is_a(request.node, pg_sys::NodeTag::T_FuncExpr) {
             return None;
         }
-        if SEARCHES_PAIRS && plans_ours() && is_known_otherwise(request) {
+        if plans_ours() && is_known_otherwise(request) {
             return None;
         }
         let list = list_function(request.funcid)?;
@@ -120,7 +117,8 @@ unsafe fn index_condition(request: &mut pg_sys::SupportRequestIndexCondition) ->
 
 /// Whether the statement itself says what the column is: among a list, a given value, or, where rows are looked up one after the
 /// other, that of another table's row. Statements of ours say so of domains that the caller sees. Then that is what the index is
-/// searched for, and the policy's function is asked about each row all the same.
+/// searched for, and the policy's function is asked about each row all the same: a list of thousands is gone through by each
+/// look into an index, and before Postgres 17 an index is searched for all pairs of two lists.
 ///
 /// # Safety
 /// A valid request.

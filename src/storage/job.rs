@@ -348,12 +348,15 @@ pub(crate) fn is_left(of: Steered<'_>) -> Result<bool> {
                    AND (j.state = 'running' OR j.state = 'queued' AND d.paused_at IS NULL AND c.paused_at IS NULL))"
         }
     };
-    Ok(spi::read_latest_one(statement, of.args(), |row| row.require::<bool>(1))?.unwrap_or(false))
+    let is_left =
+        planner::by_index(|| spi::read_latest_one(statement, of.args(), |row| row.require::<bool>(1)))?;
+    Ok(is_left.unwrap_or(false))
 }
 
 /// Counts jobs that are queued or running, and those that failed: goes over all of these, not over what is done.
 pub(crate) fn unfinished(of: Steered<'_>) -> Result<Unfinished> {
-    let found = spi::read_latest_one(
+    let found = planner::by_index(|| {
+        spi::read_latest_one(
         "SELECT coalesce(sum(running.jobs + CASE WHEN p.paused THEN 0 ELSE queued.jobs END), 0)::int8,
                 coalesce(sum(CASE WHEN p.paused THEN queued.jobs ELSE 0 END), 0)::int8, coalesce(sum(failed.jobs), 0)::int8
          FROM (SELECT d.id, d.paused_at IS NOT NULL OR c.paused_at IS NOT NULL AS paused
@@ -366,7 +369,8 @@ pub(crate) fn unfinished(of: Steered<'_>) -> Result<Unfinished> {
               WHERE j.domain_id = p.id AND j.state = 'failed' AND ($2 IS NULL OR j.document_id = $2)) failed",
         of.args(),
         |row| Ok(Unfinished { jobs: row.require(1)?, paused: row.require(2)?, failed: row.require(3)? }),
-    )?;
+    )
+    })?;
     Ok(found.unwrap_or_default())
 }
 
