@@ -166,3 +166,45 @@ fn reads_go_over_no_foreign_row() {
          DELETE FROM rag.feedback WHERE owner = 'role:{bob_role}'"
     ));
 }
+
+/// The column that a condition of an index finds in the list of a policy, where it finds it by something else as well.
+fn found_twice(condition: &str) -> Option<&str> {
+    let (before, _) = condition.split_once(" = ANY (rag.")?;
+    let column = before.rsplit('(').next()?;
+    (condition.matches(&format!("({column} = ")).count() > 1).then_some(column)
+}
+
+/// A list of thousands is gone through by each look into an index.
+#[test]
+fn our_own_statements_search_an_index_by_what_they_name_and_not_by_all_that_the_caller_sees_too() {
+    let database = Database::new("one_list");
+    let role = database.role("ann");
+    let mut ann = database.connect(&role);
+    own_something(&mut ann, "ann");
+    ann.settle();
+    let mut admin = database.admin();
+    admin.run(
+        "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on;
+         SET client_min_messages = log; SET log_min_messages = fatal",
+    );
+    admin.run(&format!("SET SESSION AUTHORIZATION {role}"));
+    let more = [
+        r#"SELECT count(*) FROM rag_search('whose is it', mode => 'keyword', filter => '{"title": {"exists": true}}')"#,
+        r#"SELECT count(*) FROM rag_search('whose is it', mode => 'vector', options => '{"context": "section"}')"#,
+        "SELECT rag_answer('whose is it')",
+        "SELECT rag_wait()",
+        "SELECT count(*) FROM rag_status()",
+    ];
+    let mut plans = 0;
+    for call in CALLS.into_iter().rev().chain(more) {
+        admin.notices();
+        admin.run(call);
+        for notice in admin.notices().iter().filter(|notice| notice.message.contains("rag.")) {
+            plans += 1;
+            let conditions = notice.message.lines().filter(|line| line.contains("Index Cond: "));
+            let twice: Vec<&str> = conditions.filter(|condition| found_twice(condition).is_some()).collect();
+            assert!(twice.is_empty(), "{call}\n{}", notice.message);
+        }
+    }
+    assert!(plans > 20, "{plans} plans were seen");
+}
