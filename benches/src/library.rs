@@ -153,8 +153,8 @@ impl<'a> Library<'a> {
     /// When each hundredth of what was done within the last `time` was.
     fn moments(&self, time: Duration) -> Vec<Duration> {
         let seconds = self.session().value(&format!(
-            "SELECT array_to_json(percentile_disc(ARRAY(SELECT generate_series(0, {MOMENTS}) / {MOMENTS}.0::float8))
-                        WITHIN GROUP (ORDER BY extract(epoch FROM finished_at - s.since)::float8))
+            "SELECT coalesce(array_to_json(percentile_disc(ARRAY(SELECT generate_series(0, {MOMENTS}) / {MOMENTS}.0::float8))
+                                 WITHIN GROUP (ORDER BY extract(epoch FROM finished_at - s.since)::float8)), '[]')
              FROM rag.job, (SELECT now() - interval '{} s' AS since) s WHERE finished_at >= s.since",
             time.as_secs_f64()
         ));
