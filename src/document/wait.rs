@@ -23,6 +23,7 @@ impl Awaited {
             [] => Ok(attachment::Unfinished::default()),
             some => elevation::elevated(|| attachment::unfinished(some)),
         };
+        // Before the jobs: what a worker has looked at is a job by then.
         let (own, others) = (followed(&self.own_attached)?, followed(&self.attached)?);
         let mut domains = self.domains.clone();
         domains.extend(others.domains.iter().filter(|id| !self.domains.contains(id)));

@@ -1,5 +1,6 @@
 //! Running our own statements with the extension's rights, and under a search path nobody else chose.
 
+use super::scoped::Scoped;
 use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString};
@@ -97,7 +98,7 @@ pub(crate) fn restricted_to<T>(role: pg_sys::Oid, work: impl FnOnce() -> T) -> T
 /// cannot say for which application user the session speaks, take another role, or leave anything behind in it. Settings
 /// that they make end with it.
 pub(crate) fn restricted<T>(work: impl FnOnce() -> T) -> T {
-    let _depth = Restriction::begin();
+    let _depth = Scoped::set(&RESTRICTIONS, RESTRICTIONS.get() + 1);
     // SAFETY: on the backend's main thread within a transaction; the user stays the same, and the scope ends both the
     // restriction and the nest level.
     let _scope = unsafe {
@@ -114,21 +115,6 @@ pub(crate) fn restricted<T>(work: impl FnOnce() -> T) -> T {
 /// from what we do ourselves.
 pub(crate) fn restrictions() -> usize {
     RESTRICTIONS.get()
-}
-
-struct Restriction;
-
-impl Restriction {
-    fn begin() -> Self {
-        RESTRICTIONS.set(RESTRICTIONS.get() + 1);
-        Self
-    }
-}
-
-impl Drop for Restriction {
-    fn drop(&mut self) {
-        RESTRICTIONS.set(RESTRICTIONS.get() - 1);
-    }
 }
 
 /// Runs `work` as the caller with `search_path = pg_catalog, pg_temp`, so that no operator or function of our

@@ -4,6 +4,7 @@
 use crate::error::Error;
 use crate::pg::planner::reads_ours;
 use crate::pg::principal::caller_is_held_to_policies;
+use crate::pg::scoped::Scoped;
 use crate::pg::statistics::Uncounted;
 use pgrx::{PgLogLevel, pg_guard, pg_sys};
 use std::cell::Cell;
@@ -28,7 +29,9 @@ pub(crate) fn install() {
 }
 
 /// Counts a running EXPLAIN, until it ends or fails.
-pub(crate) struct Explained;
+pub(crate) struct Explained {
+    _running: Scoped<usize>,
+}
 
 impl Explained {
     /// # Safety
@@ -36,16 +39,7 @@ impl Explained {
     pub(crate) unsafe fn of(statement: *mut pg_sys::Node) -> Option<Self> {
         // SAFETY: as the function's.
         let is_explain = unsafe { pgrx::is_a(statement, pg_sys::NodeTag::T_ExplainStmt) };
-        is_explain.then(|| {
-            EXPLAINED.set(EXPLAINED.get() + 1);
-            Self
-        })
-    }
-}
-
-impl Drop for Explained {
-    fn drop(&mut self) {
-        EXPLAINED.set(EXPLAINED.get() - 1);
+        is_explain.then(|| Self { _running: Scoped::set(&EXPLAINED, EXPLAINED.get() + 1) })
     }
 }
 

@@ -27,6 +27,7 @@ pub(crate) mod planner;
 pub(crate) mod principal;
 pub(crate) mod random;
 pub(crate) mod relation;
+mod scoped;
 pub(crate) mod scratch_folder;
 pub(crate) mod server;
 pub(crate) mod server_file;

@@ -12,6 +12,7 @@ use crate::pg::elevation;
 use crate::pg::explain::may_read_all_statistics;
 use crate::pg::index_condition::guarded_column;
 use crate::pg::principal::{caller_is_held_to_policies, role_is_held_to_policies};
+use crate::pg::scoped::Scoped;
 use crate::pg::spi;
 use pgrx::{PgLogLevel, PgSqlErrorCode, is_a, pg_guard, pg_sys};
 use std::cell::Cell;
@@ -62,7 +63,7 @@ pub(crate) fn install() {
 /// Has what is planned while `work` runs look up rows one after the other, by index. Most plans are kept, so this costs nothing
 /// most times.
 pub(crate) fn by_index<T>(work: impl FnOnce() -> T) -> T {
-    let _look_up = LookUp::begin();
+    let _look_up = Scoped::set(&LOOK_UPS, LOOK_UPS.get() + 1);
     work()
 }
 
@@ -74,38 +75,6 @@ pub(super) fn looks_up() -> bool {
 /// Whether what is being planned is a statement of ours: those name domains that the caller sees, and no others.
 pub(super) fn plans_ours() -> bool {
     PLANS_OURS.get()
-}
-
-/// A plan that is being made, until the scope ends.
-struct Planned {
-    outer: bool,
-}
-
-impl Planned {
-    fn begin(is_ours: bool) -> Self {
-        Self { outer: PLANS_OURS.replace(is_ours) }
-    }
-}
-
-impl Drop for Planned {
-    fn drop(&mut self) {
-        PLANS_OURS.set(self.outer);
-    }
-}
-
-struct LookUp;
-
-impl LookUp {
-    fn begin() -> Self {
-        LOOK_UPS.set(LOOK_UPS.get() + 1);
-        Self
-    }
-}
-
-impl Drop for LookUp {
-    fn drop(&mut self) {
-        LOOK_UPS.set(LOOK_UPS.get() - 1);
-    }
 }
 
 /// Whether a relation is in the extension's schema.
@@ -144,12 +113,10 @@ unsafe extern "C-unwind" fn planner(
             None => pg_sys::standard_planner(query, text, options, params),
         };
         let is_ours = !text.is_null() && spi::is_running(CStr::from_ptr(text));
-        let made = Planned::begin(is_ours);
-        let planned = match looks_up() {
-            false => plan(),
-            true => elevation::with_settings(BY_INDEX, plan),
+        let planned = {
+            let _made = Scoped::set(&PLANS_OURS, is_ours);
+            if looks_up() { elevation::with_settings(BY_INDEX, plan) } else { plan() }
         };
-        drop(made);
         // What it is taken to cost is no reason to compile it.
         if (*planned).jitFlags != 0 && caller_is_held_to_policies() && reads_ours(planned) {
             (*planned).jitFlags = 0;

@@ -5,6 +5,7 @@
 //! the transaction and takes a new one.
 
 use super::planner;
+use super::scoped::Scoped;
 use crate::error::{Error, Result};
 use pgrx::pg_sys;
 use pgrx::{FromDatum, IntoDatum};
@@ -18,27 +19,9 @@ thread_local! {
     static RUNNING: Cell<Option<*const str>> = const { Cell::new(None) };
 }
 
-/// A statement that runs, until the scope ends.
-struct Running<'a> {
-    outer: Option<*const str>,
-    _text: std::marker::PhantomData<&'a str>,
-}
-
-impl<'a> Running<'a> {
-    fn begin(text: &'a str) -> Self {
-        Self { outer: RUNNING.replace(Some(text)), _text: std::marker::PhantomData }
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        RUNNING.set(self.outer);
-    }
-}
-
 /// Whether a text is that of the statement of ours that runs, and not of one that somebody else's function runs meanwhile.
 pub(super) fn is_running(text: &CStr) -> bool {
-    // SAFETY: the statement's text outlives its run, which takes it back.
+    // SAFETY: whoever runs a statement has borrowed its text, and takes it back before.
     RUNNING.get().is_some_and(|running| text.to_bytes() == unsafe { &*running }.as_bytes())
 }
 
@@ -186,7 +169,7 @@ fn run_plan<R>(
     mut each: impl FnMut(&Row) -> Result<R>,
 ) -> Result<Vec<R>> {
     let _connection = Connection::open()?;
-    let _running = Running::begin(sql);
+    let _running = Scoped::set(&RUNNING, Some(std::ptr::from_ref(sql)));
     let kept;
     let plan = if mode.keep_plan {
         // One plan for all arguments: planning anew, with all policies, would cost more than running.
@@ -254,7 +237,7 @@ pub(crate) fn read_snapshot_in_parts(
     mut each: impl FnMut(&Row) -> Result<()>,
 ) -> Result<()> {
     let _connection = Connection::open()?;
-    let _running = Running::begin(sql);
+    let _running = Scoped::set(&RUNNING, Some(std::ptr::from_ref(sql)));
     let plan = plan_once(sql, &args, 0)?;
     let (mut values, nulls) = values_of(&args);
     // SAFETY: the plan was prepared for exactly these argument types; values and nulls are as long as they are. Rows live

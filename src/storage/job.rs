@@ -339,7 +339,7 @@ pub(crate) fn is_left(of: Steered<'_>) -> Result<bool> {
                      (SELECT FROM rag.job j
                       WHERE j.domain_id = d.id AND j.state = 'queued' AND d.paused_at IS NULL AND c.paused_at IS NULL
                       ORDER BY j.priority, j.due_at DESC, j.document_id DESC LIMIT 1)) one
-                 WHERE d.id = ANY ($1) AND $2::uuid IS NULL)"
+                 WHERE d.id = ANY ($1))"
         }
         Steered::Document(..) => {
             "SELECT EXISTS (

@@ -131,7 +131,6 @@ impl Analyser {
 pub(crate) struct Beginnings {
     /// By the first byte, the kinds of the second one, a bit each.
     seconds: [u64; 256],
-    is_all: bool,
 }
 
 /// The kind of a second byte that is neither a letter nor a digit, of the same word or beyond its end.
@@ -159,7 +158,7 @@ static KINDS: [u8; 256] = {
 impl Beginnings {
     /// All words.
     pub(crate) const fn all() -> Self {
-        Self { seconds: [u64::MAX; 256], is_all: true }
+        Self { seconds: [u64::MAX; 256] }
     }
 
     /// Words whose terms may be among these: in languages whose stemmers keep the first two letters, but for a `y`
@@ -182,7 +181,7 @@ impl Beginnings {
                 seconds[usize::from(first)] |= wanted;
             }
         }
-        Self { seconds, is_all: false }
+        Self { seconds }
     }
 
     /// Whether a word may be wanted that begins with these bytes; what follows the word does not matter.
@@ -208,7 +207,7 @@ impl Scan<'_> {
     /// behind it: most of a text where a few words are looked for. Gives the byte after it.
     fn unwanted_word(&mut self, start: usize) -> Option<usize> {
         let rest = &self.text.as_bytes()[start..];
-        if self.beginnings.is_all || self.beginnings.allow(rest) {
+        if self.beginnings.allow(rest) {
             return None;
         }
         let is_part = |byte: &u8| KINDS[usize::from(*byte)] != OTHER;
@@ -218,7 +217,7 @@ impl Scan<'_> {
             [b'.' | b':', after, ..] => matches!(after, b' ' | b'\n'),
             _ => false,
         };
-        if length == 0 || !is_alone {
+        if !is_alone {
             return None;
         }
         self.position = self.position.saturating_add(1);
