@@ -297,10 +297,12 @@ impl Statement {
                 "(d.id IN (SELECT m.document_id FROM rag.metadata_value m
                            WHERE m.domain_id = ANY ($1) AND m.key = {key} AND ({test})))"
             ),
-            // Neither a join nor a hashed subplan may come of it, which would read the rows of all documents.
+            // Neither a join nor a hashed subplan may come of it, which would read the rows of all documents, nor a search by
+            // value: the test waits until the document's rows are there.
             Way::Asking { domain, document } => format!(
-                "coalesce((SELECT true FROM rag.metadata_value m WHERE m.domain_id = {domain}
-                           AND m.document_id = {document} AND m.key = {key} AND ({test}) LIMIT 1), false)"
+                "coalesce((SELECT true FROM (SELECT * FROM rag.metadata_value m WHERE m.domain_id = {domain}
+                                             AND m.document_id = {document} AND m.key = {key} OFFSET 0) m
+                           WHERE {test} LIMIT 1), false)"
             ),
         }
     }

@@ -220,3 +220,47 @@ fn a_search_of_many_domains_goes_to_each_once() {
         ann.run("COMMIT");
     }
 }
+
+/// An index by value holds the rows of all documents that pass, which may be most.
+#[test]
+fn whether_a_filter_lets_a_document_through_is_asked_of_its_rows_alone() {
+    const DOCUMENTS: i64 = 300;
+    let database = Database::new("asked");
+    let role = database.role("ann");
+    // Nothing is counted for others.
+    database.admin().run(&format!("GRANT pg_read_all_stats TO {role}"));
+    let mut ann = database.connect(&role);
+    ann.run(&format!(
+        "INSERT INTO rag.document (content, metadata)
+         SELECT 'boiler ' || n, jsonb_build_object('size', n, 'kind', 'k' || n, 'day', date '2020-01-01' + n, 'is', true)
+         FROM generate_series(1, {DOCUMENTS}) n"
+    ));
+    ann.settle();
+    ann.run("SET rag_ext.filter_list_limit = 0");
+    for filter in [
+        r#"{"size": {"gt": 5}}"#,
+        r#"{"size": {"gt": 5}, "kind": {"gte": "k2"}}"#,
+        r#"{"kind": {"prefix": "k"}}"#,
+        r#"{"day": {"gt": "2020-02-01"}}"#,
+        r#"{"is": true}"#,
+        r#"{"size": {"exists": true}}"#,
+        r#"{"size": {"nin": [1, 2, 3]}}"#,
+    ] {
+        ann.run("SELECT pg_stat_force_next_flush()");
+        ann.run("BEGIN");
+        let search = format!(
+            "SELECT count(*) FROM rag_search('boiler', k => 5, mode => 'keyword', filter => {})",
+            literal(filter)
+        );
+        assert_eq!(ann.count(&search), 5, "{filter}");
+        let searched = ann.rows(
+            "SELECT indisprimary, sum(pg_stat_get_xact_numscans(indexrelid)), sum(pg_stat_get_xact_tuples_returned(indexrelid))
+             FROM pg_index WHERE indrelid = 'rag.metadata_value'::regclass GROUP BY 1 ORDER BY 1",
+        );
+        let count =
+            |row: usize, column: usize| searched[row][column].as_ref().unwrap().parse::<i64>().unwrap();
+        assert_eq!(count(0, 1), 0, "{filter}: an index by value is searched, {searched:?}");
+        assert!((1..DOCUMENTS).contains(&count(1, 2)), "{filter}: {searched:?}");
+        ann.run("COMMIT");
+    }
+}
