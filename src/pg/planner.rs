@@ -269,8 +269,17 @@ unsafe fn search_by_guarded_column(
         let is_by_key = |index: *mut pg_sys::IndexOptInfo| (*index).unique && is_untold;
         let by_key = paths_by(root, rel, others.into_iter().filter(|index| is_by_key(*index)));
         paths_by(root, rel, kept.into_iter());
+        let found: Vec<_> = match plans_ours() {
+            true => elements((*rel).pathlist)
+                .filter(|path| finds_a_row(*path))
+                .map(|path| required_outer(path))
+                .collect(),
+            false => Vec::new(),
+        };
         for path in by_key.into_iter().filter(|path| finds_a_given_key(*path)) {
-            pg_sys::add_path(rel, path);
+            if !found.iter().any(|needed| pg_sys::bms_is_subset(*needed, required_outer(path))) {
+                pg_sys::add_path(rel, path);
+            }
         }
         // Conditions of the caller come after the policies', also those that cost nothing, such as IS NULL, and would
         // otherwise be tried first.
@@ -324,25 +333,71 @@ unsafe fn paths_by(
 /// # Safety
 /// A valid path.
 unsafe fn finds_a_given_key(path: *mut pg_sys::Path) -> bool {
+    // SAFETY: as the function's.
+    unsafe {
+        index_path(path)
+            .is_some_and(|path| (*path.indexinfo).nkeycolumns == 1 && is_given(path, 0, Given::Some))
+    }
+}
+
+/// Whether a path looks up one row of an index, by a value of each column. In an index that begins with the domain, what a
+/// caller sees lies together; in one by ids, which are digests, it lies scattered among the rows of others.
+///
+/// # Safety
+/// A valid path.
+unsafe fn finds_a_row(path: *mut pg_sys::Path) -> bool {
+    // SAFETY: as the function's.
+    unsafe {
+        index_path(path).is_some_and(|path| {
+            let index = &*path.indexinfo;
+            index.unique && (0..index.nkeycolumns).all(|column| is_given(path, column, Given::One))
+        })
+    }
+}
+
+/// Relations whose rows a path needs a row of.
+///
+/// # Safety
+/// A valid path.
+unsafe fn required_outer(path: *mut pg_sys::Path) -> pg_sys::Relids {
+    // SAFETY: as the function's.
+    unsafe { (*path).param_info.as_ref().map_or(std::ptr::null_mut(), |parameters| parameters.ppi_req_outer) }
+}
+
+/// # Safety
+/// A valid path.
+unsafe fn index_path<'a>(path: *mut pg_sys::Path) -> Option<&'a pg_sys::IndexPath> {
+    // SAFETY: the cast is to the type that the node's tag names.
+    unsafe { is_a(path.cast(), pg_sys::NodeTag::T_IndexPath).then(|| &*path.cast::<pg_sys::IndexPath>()) }
+}
+
+/// How many values a column is searched for.
+#[derive(PartialEq, Eq)]
+enum Given {
+    One,
+    Some,
+}
+
+/// Whether a path searches its index for rows where a column has a given value, or one of some.
+///
+/// # Safety
+/// A valid path.
+unsafe fn is_given(path: &pg_sys::IndexPath, column: i32, given: Given) -> bool {
     // SAFETY: each cast is to the type that the node's tag names; an index has as many families as columns.
     unsafe {
-        if !is_a(path.cast(), pg_sys::NodeTag::T_IndexPath) {
-            return false;
-        }
-        let path = path.cast::<pg_sys::IndexPath>();
-        let index = (*path).indexinfo;
-        (*index).nkeycolumns == 1
-            && elements::<pg_sys::IndexClause>((*path).indexclauses).any(|clause| {
+        elements::<pg_sys::IndexClause>(path.indexclauses)
+            .filter(|clause| i32::from((**clause).indexcol) == column)
+            .any(|clause| {
                 let condition = (*(*clause).rinfo).clause.cast::<pg_sys::Node>();
                 let operator = match (*condition).type_ {
                     pg_sys::NodeTag::T_OpExpr => (*condition.cast::<pg_sys::OpExpr>()).opno,
-                    pg_sys::NodeTag::T_ScalarArrayOpExpr => {
+                    pg_sys::NodeTag::T_ScalarArrayOpExpr if given == Given::Some => {
                         (*condition.cast::<pg_sys::ScalarArrayOpExpr>()).opno
                     }
                     _ => return false,
                 };
-                pg_sys::get_op_opfamily_strategy(operator, *(*index).opfamily)
-                    == pg_sys::BTEqualStrategyNumber as i32
+                let family = *(*path.indexinfo).opfamily.add(column as usize);
+                pg_sys::get_op_opfamily_strategy(operator, family) == pg_sys::BTEqualStrategyNumber as i32
             })
     }
 }

@@ -123,18 +123,19 @@ fn with_cached(schema: &CStr, table: &CStr, is_so: impl FnOnce(&pg_sys::Relation
     }
 }
 
-/// Whether a schema of this name has a type of this name.
-pub(crate) fn schema_has_type(schema: &CStr, name: &CStr) -> bool {
+/// A type by the names of its schema and its own.
+pub(crate) fn type_in_schema(schema: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
     // SAFETY: look-ups in the system caches within a transaction; the names outlive them.
-    unsafe {
+    let found = unsafe {
         let schema = pg_sys::get_namespace_oid(schema.as_ptr(), true);
-        schema != pg_sys::InvalidOid
-            && pg_sys::SearchSysCacheExists(
-                pg_sys::SysCacheIdentifier::TYPENAMENSP as i32,
-                pg_sys::Datum::from(name.as_ptr()),
-                pg_sys::Datum::from(schema),
-                pg_sys::Datum::from(0usize),
-                pg_sys::Datum::from(0usize),
-            )
-    }
+        pg_sys::GetSysCacheOid(
+            pg_sys::SysCacheIdentifier::TYPENAMENSP as i32,
+            pg_sys::Anum_pg_type_oid as i16,
+            pg_sys::Datum::from(name.as_ptr()),
+            pg_sys::Datum::from(schema),
+            pg_sys::Datum::null(),
+            pg_sys::Datum::null(),
+        )
+    };
+    (found != pg_sys::InvalidOid).then_some(found)
 }

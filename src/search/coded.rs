@@ -8,7 +8,7 @@ use super::blob_cache;
 use crate::error::Result;
 use crate::pg::{interrupts, shared};
 use crate::storage::Id;
-use crate::storage::embedding::{self, VectorHit, VectorSpace};
+use crate::storage::embedding::{self, QueryVector, VectorHit, VectorSpace};
 use crate::storage::segment::{self, SegmentHeader};
 use crate::storage::vector_codes::{self, FEWEST_ENTRIES};
 use rag_bm25::Segment;
@@ -107,7 +107,7 @@ impl CodedEntries {
     /// apart left out. Elevated.
     pub(super) fn nearest(
         &self,
-        (query, query_text): (&[f32], &str),
+        (vector, query): (&[f32], &QueryVector),
         limit: usize,
         allowed: Option<&Listed>,
     ) -> Result<Vec<VectorHit>> {
@@ -116,11 +116,11 @@ impl CodedEntries {
         let accept: Option<&dyn Fn(usize, usize) -> bool> = allowed.is_some().then_some(&accept);
         let compare = |chunks: HashSet<(Id, Id)>| {
             let count = chunks.len();
-            embedding::nearest_among(self.space, chunks.into_iter(), query_text, count)
+            embedding::nearest_among(self.space, chunks.into_iter(), query, count)
         };
         let mut wanted = limit;
         loop {
-            let found = rag_vector::nearest(&self.codes, query, wanted, accept, interrupts::goes_on)?;
+            let found = rag_vector::nearest(&self.codes, vector, wanted, accept, interrupts::goes_on)?;
             let candidates = &found.candidates;
             let (first, others) =
                 candidates.split_at(candidates.len().min(wanted + wanted / 4 + FEWEST_SPARE));

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::pg::elevation::elevated;
 use crate::pg::principal;
 use crate::storage::Id;
-use crate::storage::embedding::{self, VectorHit, VectorSpace};
+use crate::storage::embedding::{self, QueryVector, VectorHit, VectorSpace};
 use rag_core::fuse::Ranked;
 use rag_wire::{Lane, TextRole};
 
@@ -34,8 +34,8 @@ pub(crate) struct VectorRetriever<'a> {
 struct Group {
     space: VectorSpace,
     vector: Vec<f32>,
-    /// The same as pgvector reads it.
-    text: String,
+    /// The same for statements.
+    query: QueryVector,
     domains: Vec<Id>,
     /// The codes, once they were looked for, and whether there are any.
     coded: Option<Option<CodedEntries>>,
@@ -60,8 +60,8 @@ impl<'a> VectorRetriever<'a> {
             let Some(space) = elevated(|| embedding::vector_space(model))? else { continue };
             let texts = vec![text.to_owned()];
             let answer = engine::embed(Some(model), role, texts, Lane::Interactive, &principals)?;
-            let text = embedding::vector_text(&answer.values);
-            groups.push(Group { space, vector: answer.values, text, domains, coded: None });
+            let query = QueryVector::new(&answer.values)?;
+            groups.push(Group { space, vector: answer.values, query, domains, coded: None });
         }
         Ok(Self { allowed, groups, visible, method: EXACT })
     }
@@ -76,7 +76,7 @@ impl Retriever for VectorRetriever<'_> {
         let is_exact = compared as i64 <= config::exact_search_limit();
         let mut hits: Vec<VectorHit> = Vec::new();
         self.method = EXACT;
-        for Group { space, vector, text, domains, coded } in &mut self.groups {
+        for Group { space, vector, query, domains, coded } in &mut self.groups {
             if !is_exact && coded.is_none() {
                 *coded = Some(elevated(|| CodedEntries::open(*space, domains))?);
             }
@@ -85,14 +85,14 @@ impl Retriever for VectorRetriever<'_> {
                 Some(coded) => {
                     self.method = CODED;
                     let listed = self.allowed.and_then(Allowed::listed);
-                    elevated(|| coded.nearest((vector, text), limit, listed))?
+                    elevated(|| coded.nearest((vector, query), limit, listed))?
                 }
                 None => match self.allowed {
                     Some(allowed) => {
                         let listed = allowed.list()?.chunks.iter().map(|(chunk, domain)| (*domain, *chunk));
-                        elevated(|| embedding::nearest_among(*space, listed, text, limit))?
+                        elevated(|| embedding::nearest_among(*space, listed, query, limit))?
                     }
-                    None => elevated(|| embedding::nearest_exact(*space, domains, text, limit))?,
+                    None => elevated(|| embedding::nearest_exact(*space, domains, query, limit))?,
                 },
             });
         }

@@ -1,7 +1,7 @@
 //! Chunks with their sections: what the keyword index has of them, which a caller sees, and showing hits. Writing them is left to
 //! [`super::replacement`].
 
-use super::{Id, id, uuid, uuids};
+use super::{Id, among, id, uuid, uuids};
 use crate::error::Result;
 use crate::pg::spi;
 use crate::pg::stored_jsonb::StoredJsonb;
@@ -92,9 +92,12 @@ fn indexed_of_row(row: &spi::Row) -> Result<(Id, String, String)> {
 
 /// Those of the ids that are chunks of the domains.
 pub(crate) fn existing(domains: &[Id], ids: &[Id]) -> Result<Vec<Id>> {
+    let (is_among, domains) = among(domains);
     spi::look_up(
-        "SELECT c.id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id WHERE c.domain_id = ANY ($1)",
-        vec![uuids(domains.iter().copied()).into(), uuids(ids.iter().copied()).into()],
+        &format!(
+            "SELECT c.id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id WHERE c.domain_id {is_among}"
+        ),
+        vec![domains, uuids(ids.iter().copied()).into()],
         |row| row.require::<Uuid>(1).map(id),
     )
 }
@@ -102,12 +105,15 @@ pub(crate) fn existing(domains: &[Id], ids: &[Id]) -> Result<Vec<Id>> {
 /// Those of the ids that are chunks of the domains, and visible with their section and document. Policies that an
 /// administrator adds may hide one of these and not the others.
 pub(crate) fn showable(domains: &[Id], ids: &[Id]) -> Result<Vec<Id>> {
+    let (is_among, domains) = among(domains);
     spi::look_up(
-        "SELECT c.id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
-         JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
-         JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
-         WHERE c.domain_id = ANY ($1)",
-        vec![uuids(domains.iter().copied()).into(), uuids(ids.iter().copied()).into()],
+        &format!(
+            "SELECT c.id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
+             JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
+             JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
+             WHERE c.domain_id {is_among}"
+        ),
+        vec![domains, uuids(ids.iter().copied()).into()],
         |row| row.require::<Uuid>(1).map(id),
     )
 }
@@ -158,15 +164,18 @@ pub(crate) struct ShownChunk {
 
 /// Those of the chunks that the caller may see, by id.
 pub(crate) fn show(domains: &[Id], ids: &[Id]) -> Result<HashMap<Id, ShownChunk>> {
+    let (is_among, domains) = among(domains);
     let rows = spi::look_up(
-        "SELECT c.domain_id, c.id, c.document_id, c.section_id, c.content, c.char_from, c.char_to, c.page_from,
-                c.page_to, s.header_path, d.title, d.uri, d.metadata, c.context
-         FROM unnest($2::uuid[]) h (id)
-         JOIN rag.chunk c ON c.id = h.id
-         JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
-         JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
-         WHERE c.domain_id = ANY ($1)",
-        vec![uuids(domains.iter().copied()).into(), uuids(ids.iter().copied()).into()],
+        &format!(
+            "SELECT c.domain_id, c.id, c.document_id, c.section_id, c.content, c.char_from, c.char_to, c.page_from,
+                    c.page_to, s.header_path, d.title, d.uri, d.metadata, c.context
+             FROM unnest($2::uuid[]) h (id)
+             JOIN rag.chunk c ON c.id = h.id
+             JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
+             JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
+             WHERE c.domain_id {is_among}"
+        ),
+        vec![domains, uuids(ids.iter().copied()).into()],
         |row| {
             Ok(ShownChunk {
                 domain: id(row.require(1)?),
@@ -226,6 +235,7 @@ pub(crate) fn surroundings(domains: &[Id], ids: &[Id], around: Around) -> Result
             count,
         ),
     };
+    let (is_among, domains) = among(domains);
     let rows = spi::look_up(
         &format!(
             "SELECT c.id, substr(d.text, w.char_from + 1, w.char_to - w.char_from), w.char_from, w.char_to, w.page_from,
@@ -233,9 +243,9 @@ pub(crate) fn surroundings(domains: &[Id], ids: &[Id], around: Around) -> Result
              FROM unnest($2::uuid[]) h (id)
              JOIN rag.chunk c ON c.id = h.id
              JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id, LATERAL ({span}) w
-             WHERE c.domain_id = ANY ($1) AND $3 IS NOT NULL"
+             WHERE c.domain_id {is_among} AND $3 IS NOT NULL"
         ),
-        vec![uuids(domains.iter().copied()).into(), uuids(ids.iter().copied()).into(), neighbours.into()],
+        vec![domains, uuids(ids.iter().copied()).into(), neighbours.into()],
         |row| {
             Ok((
                 id(row.require(1)?),

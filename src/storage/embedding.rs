@@ -20,25 +20,43 @@ thread_local! {
     static VECTOR_SCHEMA: RefCell<Option<(CString, String)>> = const { RefCell::new(None) };
 }
 
-/// Schema of pgvector, quoted. It may be anything, and our search path has none but `pg_catalog`; it may also become
-/// another one, so what is remembered is looked up.
-pub(super) fn vector_schema() -> Result<String> {
-    if let Some((name, quoted)) = VECTOR_SCHEMA.with_borrow(Clone::clone)
-        && relation::schema_has_type(&name, c"halfvec")
-    {
-        return Ok(quoted);
-    }
-    let (name, quoted) = spi::read_snapshot_one(
-        "SELECT n.nspname::text, quote_ident(n.nspname)
+/// Where pgvector is.
+struct Pgvector {
+    /// Its schema, quoted. It may be anything, and our search path has none but `pg_catalog`.
+    schema: String,
+    halfvec: Oid,
+}
+
+impl Pgvector {
+    /// Its schema may become another one, so what is remembered is looked up.
+    fn find() -> Result<Self> {
+        let of_schema = |(name, schema): (CString, String)| {
+            relation::type_in_schema(&name, c"halfvec").map(|halfvec| Self { schema, halfvec })
+        };
+        if let Some(found) = VECTOR_SCHEMA.with_borrow(Clone::clone).and_then(of_schema) {
+            return Ok(found);
+        }
+        let (name, quoted) = spi::read_snapshot_one(
+            "SELECT n.nspname::text, quote_ident(n.nspname)
          FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'",
-        vec![],
-        |row| Ok((row.require::<String>(1)?, row.require::<String>(2)?)),
-    )?
-    .ok_or_else(|| {
-        Error::not_ready("the extension vector is not installed").hint("CREATE EXTENSION vector;")
-    })?;
-    VECTOR_SCHEMA.set(CString::new(name).ok().map(|name| (name, quoted.clone())));
-    Ok(quoted)
+            vec![],
+            |row| {
+                let name = CString::new(row.require::<String>(1)?);
+                Ok((
+                    name.map_err(|_| Error::internal("a name contains a NUL byte"))?,
+                    row.require::<String>(2)?,
+                ))
+            },
+        )?
+        .ok_or_else(|| {
+            Error::not_ready("the extension vector is not installed").hint("CREATE EXTENSION vector;")
+        })?;
+        VECTOR_SCHEMA.set(Some((name.clone(), quoted.clone())));
+        of_schema((name, quoted)).ok_or_else(|| {
+            Error::not_ready("the extension vector has no type halfvec")
+                .hint("ALTER EXTENSION vector UPDATE;")
+        })
+    }
 }
 
 /// The space of a model, if anything was embedded by it. Elevated.
@@ -80,7 +98,7 @@ pub(crate) fn ensure_vector_space(model: &str, dimension: u32) -> Result<VectorS
 }
 
 fn create_space(model: &str, dimension: u32) -> Result<VectorSpace> {
-    let schema = vector_schema()?;
+    let Pgvector { schema, .. } = Pgvector::find()?;
     let space = spi::execute_one(
         "INSERT INTO rag.vector_space (model, dimension) VALUES ($1, $2) RETURNING id",
         vec![model.into(), (dimension as i32).into()],
@@ -132,7 +150,7 @@ pub(crate) fn by_hash(
 }
 
 /// A vector as pgvector reads it.
-pub(crate) fn vector_text(values: &[f32]) -> String {
+fn vector_text(values: &[f32]) -> String {
     let mut text = String::with_capacity(values.len() * 12 + 2);
     text.push('[');
     for (i, value) in values.iter().enumerate() {
@@ -159,7 +177,7 @@ pub(crate) fn missing(domain: Id, space: VectorSpace, chunks: &[Id]) -> Result<V
 
 /// Stores the vectors of chunks, all of the space's dimension.
 pub(crate) fn insert(domain: Id, space: VectorSpace, chunks: &[Id], vectors: &[&[f32]]) -> Result<()> {
-    let schema = vector_schema()?;
+    let Pgvector { schema, .. } = Pgvector::find()?;
     // In one array, which is taken apart again: there is no array of arrays of different rows in SQL.
     spi::run(
         &format!(
@@ -225,17 +243,19 @@ fn hit_of_row(row: &spi::Row) -> Result<VectorHit> {
     Ok(VectorHit { chunk: id(row.require(1)?), score: row.require(2)? })
 }
 
-/// A vector to search for: a value of pgvector's `halfvec`.
-fn query_vector(schema: &str, text: &str) -> Result<spi::Arg> {
-    let found = spi::read_snapshot_one(
-        "SELECT t.oid FROM pg_type t WHERE t.typname = 'halfvec' AND t.typnamespace = $1::regnamespace",
-        vec![schema.into()],
-        |row| row.require::<Oid>(1),
-    )?;
-    let halfvec = found.ok_or_else(|| {
-        Error::not_ready("the extension vector has no type halfvec").hint("ALTER EXTENSION vector UPDATE;")
-    })?;
-    spi::Arg::read_as(halfvec, text)
+/// A vector to search for, as its statements take it.
+pub(crate) struct QueryVector {
+    value: spi::Arg,
+    /// Of pgvector, quoted.
+    schema: String,
+}
+
+impl QueryVector {
+    /// For searches of the running call.
+    pub(crate) fn new(values: &[f32]) -> Result<Self> {
+        let Pgvector { schema, halfvec } = Pgvector::find()?;
+        Ok(Self { value: spi::Arg::read_as(halfvec, &vector_text(values))?, schema })
+    }
 }
 
 /// The nearest chunks of the domains by comparing all of them. Elevated: hits are shown to nobody before they were looked
@@ -246,10 +266,9 @@ fn query_vector(schema: &str, text: &str) -> Result<spi::Arg> {
 pub(crate) fn nearest_exact(
     space: VectorSpace,
     domains: &[Id],
-    query: &str,
+    QueryVector { value, schema }: &QueryVector,
     limit: usize,
 ) -> Result<Vec<VectorHit>> {
-    let schema = vector_schema()?;
     let sql = format!(
         "SELECT n.chunk_id, 1 - n.distance
          FROM (SELECT e.chunk_id, e.vector OPERATOR({schema}.<=>) $3 AS distance
@@ -259,7 +278,7 @@ pub(crate) fn nearest_exact(
     let args = vec![
         uuid(space.id).into(),
         uuids(domains.iter().copied()).into(),
-        query_vector(&schema, query)?,
+        value.clone(),
         (limit as i64).into(),
     ];
     elevation::with_settings(BY_BITMAP, || spi::read_snapshot(&sql, args, hit_of_row))
@@ -276,18 +295,17 @@ const MOST_BY_ITSELF: usize = 8;
 pub(crate) fn nearest_among(
     space: VectorSpace,
     chunks: impl Iterator<Item = (Id, Id)>,
-    query: &str,
+    query: &QueryVector,
     limit: usize,
 ) -> Result<Vec<VectorHit>> {
-    let schema = vector_schema()?;
-    let query = query_vector(&schema, query)?;
     let mut by_domain: HashMap<Id, Vec<Id>> = HashMap::new();
     for (domain, chunk) in chunks {
         by_domain.entry(domain).or_default().push(chunk);
     }
     if by_domain.len() > MOST_BY_ITSELF {
-        return nearest_of_many(space, &by_domain, (&schema, query), limit);
+        return nearest_of_many(space, &by_domain, query, limit);
     }
+    let QueryVector { value, schema } = query;
     let sql = format!(
         "SELECT n.chunk_id, 1 - n.distance
          FROM (SELECT e.chunk_id, e.vector OPERATOR({schema}.<=>) $4 AS distance
@@ -301,7 +319,7 @@ pub(crate) fn nearest_among(
             uuid(space.id).into(),
             uuid(domain).into(),
             uuids(chunks).into(),
-            query.clone(),
+            value.clone(),
             (limit as i64).into(),
         ];
         let read = || spi::read_snapshot(&sql, args, hit_of_row);
@@ -315,7 +333,7 @@ pub(crate) fn nearest_among(
 fn nearest_of_many(
     space: VectorSpace,
     chunks: &HashMap<Id, Vec<Id>>,
-    (schema, query): (&str, spi::Arg),
+    QueryVector { value, schema }: &QueryVector,
     limit: usize,
 ) -> Result<Vec<VectorHit>> {
     let pairs = chunks.iter().flat_map(|(domain, chunks)| chunks.iter().map(|chunk| (*domain, *chunk)));
@@ -331,7 +349,7 @@ fn nearest_of_many(
         uuid(space.id).into(),
         uuids(domains).into(),
         uuids(chunks).into(),
-        query,
+        value.clone(),
         (limit as i64).into(),
     ];
     spi::look_up(&sql, args, hit_of_row)

@@ -3,7 +3,7 @@
 //!
 //! What a filter means is defined by `rag_core::filter::matches`.
 
-use super::{Id, id, uuid, uuids};
+use super::{Id, among, id, uuid, uuids};
 use crate::error::Result;
 use crate::pg::{planner, spi};
 use pgrx::datum::TimestampWithTimeZone;
@@ -175,10 +175,10 @@ pub(crate) fn matching_documents(domains: &[Id], filter: &Filter, at_most: Optio
 pub(crate) fn matching_of_documents(domains: &[Id], filter: &Filter, documents: &[Id]) -> Result<Vec<Id>> {
     let mut statement = Statement::new(domains, Way::Asking { domain: "d.domain_id", document: "d.id" });
     let documents = statement.bind(uuids(documents.iter().copied()));
-    let condition = statement.condition(filter);
+    let (condition, is_among) = (statement.condition(filter), statement.is_among);
     statement.read(&format!(
         "SELECT d.id FROM unnest({documents}::uuid[]) h (id) JOIN rag.document d ON d.id = h.id
-         WHERE d.domain_id = ANY ($1) AND ({condition})"
+         WHERE d.domain_id {is_among} AND ({condition})"
     ))
 }
 
@@ -187,10 +187,10 @@ pub(crate) fn matching_of_chunks(domains: &[Id], filter: &Filter, chunks: &[Id])
     let columns = Way::Asking { domain: "c.domain_id", document: "c.document_id" };
     let mut statement = Statement::new(domains, columns);
     let chunks = statement.bind(uuids(chunks.iter().copied()));
-    let condition = statement.condition(filter);
+    let (condition, is_among) = (statement.condition(filter), statement.is_among);
     statement.read(&format!(
         "SELECT c.id FROM unnest({chunks}::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
-         WHERE c.domain_id = ANY ($1) AND ({condition})"
+         WHERE c.domain_id {is_among} AND ({condition})"
     ))
 }
 
@@ -208,16 +208,22 @@ const KEPT_LENGTH: usize = 1500;
 
 struct Statement {
     args: Vec<spi::Arg>,
+    /// What a domain has to be, where one document is asked about after the other.
+    is_among: &'static str,
     way: Way,
 }
 
 impl Statement {
     fn new(domains: &[Id], way: Way) -> Self {
-        Self { args: vec![uuids(domains.iter().copied()).into()], way }
+        let (is_among, domains) = match way {
+            Way::Listing => ("", uuids(domains.iter().copied()).into()),
+            Way::Asking { .. } => among(domains),
+        };
+        Self { args: vec![domains], is_among, way }
     }
 
     fn read(self, sql: &str) -> Result<Vec<Id>> {
-        let Self { args, way } = self;
+        let Self { args, way, .. } = self;
         let id_of_row = |row: &spi::Row| row.require::<Uuid>(1).map(id);
         match way {
             Way::Listing => spi::read_snapshot_once(sql, args, id_of_row),
