@@ -269,15 +269,14 @@ unsafe fn search_by_guarded_column(
         let is_by_key = |index: *mut pg_sys::IndexOptInfo| (*index).unique && is_untold;
         let by_key = paths_by(root, rel, others.into_iter().filter(|index| is_by_key(*index)));
         paths_by(root, rel, kept.into_iter());
-        let found: Vec<_> = match plans_ours() {
-            true => elements((*rel).pathlist)
-                .filter(|path| finds_a_row(*path))
-                .map(|path| required_outer(path))
-                .collect(),
-            false => Vec::new(),
-        };
+        let mut found = Vec::new();
+        if plans_ours() && looks_up() {
+            found.extend(elements((*rel).pathlist).filter(|path| finds_a_row(*path)));
+        }
         for path in by_key.into_iter().filter(|path| finds_a_given_key(*path)) {
-            if !found.iter().any(|needed| pg_sys::bms_is_subset(*needed, required_outer(path))) {
+            let is_found =
+                |by: &*mut pg_sys::Path| pg_sys::bms_is_subset(required_outer(*by), required_outer(path));
+            if !found.iter().any(is_found) {
                 pg_sys::add_path(rel, path);
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! Reading is always within domains and bounded per name, so that what everybody names costs no more than a rare name.
 
-use super::{Id, id, uuid, uuids};
+use super::{Id, among, id, uuid, uuids};
 use crate::error::Result;
 use crate::pg::spi;
 use pgrx::Uuid;
@@ -373,10 +373,13 @@ pub(crate) struct ChunkPlace {
 
 /// Documents and domains of these chunks.
 pub(crate) fn places_of(domains: &[Id], chunks: &[Id]) -> Result<Vec<ChunkPlace>> {
-    spi::read_snapshot(
-        "SELECT c.id, c.document_id, c.domain_id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
-         WHERE c.domain_id = ANY ($1)",
-        vec![uuids(domains.iter().copied()).into(), uuids(chunks.iter().copied()).into()],
+    let (is_among, domains) = among(domains);
+    spi::look_up(
+        &format!(
+            "SELECT c.id, c.document_id, c.domain_id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
+             WHERE c.domain_id {is_among}"
+        ),
+        vec![domains, uuids(chunks.iter().copied()).into()],
         |row| {
             Ok(ChunkPlace {
                 chunk: id(row.require(1)?),
