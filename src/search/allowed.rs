@@ -12,9 +12,9 @@ use std::collections::HashSet;
 /// Places among the chunks of a scope where samples are taken.
 const SAMPLED_PLACES: usize = 8;
 
-/// Chunks of each place, and those of a second sample where fewer than one of [`SELDOM`] of the first are let through.
-const FIRST_SAMPLE: usize = 8;
-const SECOND_SAMPLE: usize = 24;
+/// Samples that are taken: how many chunks of each place. The second one where fewer than one of [`SELDOM`] of the first are let
+/// through, the third where these leave open what is quicker.
+const SAMPLES: [usize; 3] = [8, 24, 32];
 const SELDOM: usize = 10;
 
 /// Documents that a filter lets through, with their chunks, so that it takes nothing from the best hits.
@@ -62,26 +62,21 @@ impl<'a> Allowed<'a> {
         if allowed.size <= config::filter_list_limit() {
             allowed.list()?;
         } else if may_list() {
-            let first = allowed.ask_some(filter, sizes, 0, FIRST_SAMPLE)?;
-            let second = match first.passed * SELDOM < first.of {
-                true => allowed.ask_some(filter, sizes, 1, SECOND_SAMPLE)?,
-                false => Asked::default(),
-            };
-            allowed.sample = first.and(second);
+            allowed.sample = allowed.ask_some(filter, sizes, 0)?;
+            if allowed.sample.passed * SELDOM < allowed.sample.of {
+                allowed.sample = allowed.sample.and(allowed.ask_some(filter, sizes, 1)?);
+            }
+            if selectivity::is_undecided(allowed.size, allowed.wanted, allowed.sample) {
+                allowed.sample = allowed.sample.and(allowed.ask_some(filter, sizes, 2)?);
+            }
             allowed.list_if_quicker()?;
         }
         Ok(allowed)
     }
 
     /// Asks about some chunks, whatever is looked for: see [`sample`].
-    fn ask_some(
-        &self,
-        filter: &Filter,
-        sizes: &[(Id, usize)],
-        number: usize,
-        of_place: usize,
-    ) -> Result<Asked> {
-        let chunks = sample(sizes, number, of_place)?;
+    fn ask_some(&self, filter: &Filter, sizes: &[(Id, usize)], number: usize) -> Result<Asked> {
+        let chunks = sample(sizes, number)?;
         let passed = metadata::matching_of_chunks(&self.domains, filter, &chunks)?.len();
         Ok(Asked { of: chunks.len(), passed })
     }
@@ -182,9 +177,9 @@ fn may_list() -> bool {
     config::filter_list_limit() > 0
 }
 
-/// Some chunks of domains with so many each: so many at each place, and others for another number of the sample. Ids are
-/// digests, so chunks next to each other have nothing in common.
-fn sample(sizes: &[(Id, usize)], number: usize, of_place: usize) -> Result<Vec<Id>> {
+/// Some chunks of domains with so many each: those of one of [`SAMPLES`]. Ids are digests, so chunks next to each other have
+/// nothing in common.
+fn sample(sizes: &[(Id, usize)], number: usize) -> Result<Vec<Id>> {
     let total: usize = sizes.iter().map(|(_, size)| size).sum();
     let mut places = Vec::with_capacity(SAMPLED_PLACES);
     let (mut domains, mut end) = (sizes.iter(), 0);
@@ -194,10 +189,11 @@ fn sample(sizes: &[(Id, usize)], number: usize, of_place: usize) -> Result<Vec<I
             let Some((id, size)) = domains.next() else { break };
             (domain, end) = (Some(*id), end + size);
         }
-        let first = Id::MAX / (2 * SAMPLED_PLACES) as Id * (2 * place + number) as Id;
+        let parts = SAMPLES.len() * SAMPLED_PLACES;
+        let first = Id::MAX / parts as Id * (SAMPLES.len() * place + number) as Id;
         places.extend(domain.map(|domain| (domain, first)));
     }
-    chunk::some_of_domains(&places, of_place)
+    chunk::some_of_domains(&places, SAMPLES[number])
 }
 
 /// Those of the chunks that the caller sees, and a filter lets through.

@@ -32,13 +32,33 @@ pub(crate) trait Retriever {
 }
 
 /// The best `limit` chunks that are there and the caller's to see: as many as there are. `visible` tells which of some
-/// are; it is asked once for each. `allowed` knows about how many must be ranked for that.
+/// are. `allowed` knows about how many must be ranked for that; it may list what it lets through once so few of what was
+/// ranked are that this is quicker, and then these alone are ranked, from the beginning.
 pub(crate) fn retrieve(
     retriever: &mut impl Retriever,
     limit: usize,
     allowed: Option<&Allowed<'_>>,
-    visible: impl FnMut(&[Id]) -> Result<HashSet<Id>>,
+    mut visible: impl FnMut(&[Id]) -> Result<HashSet<Id>>,
 ) -> Result<Vec<Ranked>> {
-    let first = allowed.map_or(limit, |allowed| allowed.at_first(limit));
-    top_up(limit, first, |limit| retriever.rank(limit), visible)
+    let is_listed = || allowed.and_then(Allowed::listed).is_some();
+    loop {
+        let first = allowed.map_or(limit, |allowed| allowed.at_first(limit));
+        let was_listed = is_listed();
+        let rank = |limit| retriever.rank(limit).map_err(Stop::Failed);
+        let found = top_up(limit, first, rank, |ids| {
+            let seen = visible(ids).map_err(Stop::Failed)?;
+            if is_listed() == was_listed { Ok(seen) } else { Err(Stop::Listed) }
+        });
+        match found {
+            Ok(hits) => return Ok(hits),
+            Err(Stop::Listed) => {}
+            Err(Stop::Failed(error)) => return Err(error),
+        }
+    }
+}
+
+/// Why ranking does not go on.
+enum Stop {
+    Listed,
+    Failed(Error),
 }

@@ -26,6 +26,20 @@ impl Asked {
     fn part(self) -> f64 {
         (self.passed as f64 + 0.5) / (self.of as f64 + 1.0)
     }
+
+    /// The standard deviation of that part, by how many it is told from.
+    fn deviation(self) -> f64 {
+        let part = self.part();
+        (part * (1.0 - part) / (self.of as f64 + 1.0)).sqrt()
+    }
+}
+
+/// Whether a sample leaves open if listing is quicker: it would not be with as much more as the sample's part may be wrong by,
+/// and would be with as much less.
+pub fn is_undecided(size: usize, wanted: usize, sample: Asked) -> bool {
+    let is_quicker = |part: f64| size as f64 * part <= ASKED_PER_LISTED * wanted as f64 / part;
+    let (part, deviation) = (sample.part(), sample.deviation());
+    is_quicker((part - deviation).max(part / 2.0)) && !is_quicker(part + deviation)
 }
 
 /// Whether listing all that is let through of `size` chunks is likely to be quicker than asking about hits until `wanted`
@@ -43,8 +57,7 @@ pub fn is_listing_quicker(size: usize, wanted: usize, sample: Asked, hits: Asked
 /// standard deviation of it, for ranking all of them again costs more.
 pub fn at_first(wanted: usize, sample: Asked) -> usize {
     let part = sample.part();
-    let deviation = (part * (1.0 - part) / (sample.of as f64 + 1.0)).sqrt();
-    let needed = wanted as f64 / (part - deviation).max(part / 2.0) * 1.15;
+    let needed = wanted as f64 / (part - sample.deviation()).max(part / 2.0) * 1.15;
     (needed as usize).clamp(wanted, wanted.saturating_mul(MOST_AT_FIRST))
 }
 
@@ -66,6 +79,15 @@ mod tests {
         assert!(is_listed(100_000, 2) && !is_listed(1_000_000, 2));
         // The fewer hits are wanted, the sooner they are found.
         assert!(!is_listing_quicker(1_000_000, 10, asked(64, 0), Asked::default()));
+    }
+
+    #[test]
+    fn a_small_sample_leaves_open_what_is_about_as_quick() {
+        // Below 2 % of a million listing is quicker.
+        let is_undecided = |of, passed| is_undecided(1_000_000, 100, asked(of, passed));
+        assert!(is_undecided(256, 3) && is_undecided(256, 5) && is_undecided(256, 7));
+        assert!(!is_undecided(256, 0) && !is_undecided(256, 12));
+        assert!(!is_undecided(1_024, 10) && is_undecided(1_024, 20) && !is_undecided(1_024, 30));
     }
 
     #[test]
