@@ -41,24 +41,11 @@ pub(crate) fn retrieve(
     mut visible: impl FnMut(&[Id]) -> Result<HashSet<Id>>,
 ) -> Result<Vec<Ranked>> {
     let is_listed = || allowed.and_then(Allowed::listed).is_some();
-    loop {
-        let first = allowed.map_or(limit, |allowed| allowed.at_first(limit));
+    let first = allowed.map_or(limit, |allowed| allowed.at_first(limit));
+    let seen = |ids: &[Id]| {
         let was_listed = is_listed();
-        let rank = |limit| retriever.rank(limit).map_err(Stop::Failed);
-        let found = top_up(limit, first, rank, |ids| {
-            let seen = visible(ids).map_err(Stop::Failed)?;
-            if is_listed() == was_listed { Ok(seen) } else { Err(Stop::Listed) }
-        });
-        match found {
-            Ok(hits) => return Ok(hits),
-            Err(Stop::Listed) => {}
-            Err(Stop::Failed(error)) => return Err(error),
-        }
-    }
-}
-
-/// Why ranking does not go on.
-enum Stop {
-    Listed,
-    Failed(Error),
+        let seen = visible(ids)?;
+        Ok((is_listed() == was_listed).then_some(seen))
+    };
+    top_up(limit, first, |limit| retriever.rank(limit), seen)
 }

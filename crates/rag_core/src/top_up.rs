@@ -7,12 +7,13 @@ use std::collections::{HashMap, HashSet};
 ///
 /// `rank` gives the best so many hits, best first, and fewer only where there are no more; at `first` it is asked for so
 /// many, or `limit` if that is more. Where too few of them are visible, it is asked for as many as it takes if as large a
-/// part of the others is. `visible` tells which of some are; it is asked once for each.
+/// part of the others is. `visible` tells which of some are; it is asked once for each. It says nothing where `rank` has come to
+/// leave out what is hidden: then as many are asked for again as are wanted.
 pub fn top_up<E>(
     limit: usize,
     first: usize,
     mut rank: impl FnMut(usize) -> Result<Vec<Ranked>, E>,
-    mut visible: impl FnMut(&[u128]) -> Result<HashSet<u128>, E>,
+    mut visible: impl FnMut(&[u128]) -> Result<Option<HashSet<u128>>, E>,
 ) -> Result<Vec<Ranked>, E> {
     let mut known: HashMap<u128, bool> = HashMap::new();
     let mut asked = first.max(limit);
@@ -21,7 +22,10 @@ pub fn top_up<E>(
         let is_all = hits.len() < asked;
         let unknown: Vec<u128> = hits.iter().map(|hit| hit.id).filter(|id| !known.contains_key(id)).collect();
         if !unknown.is_empty() {
-            let shown = visible(&unknown)?;
+            let Some(shown) = visible(&unknown)? else {
+                asked = limit;
+                continue;
+            };
             known.extend(unknown.into_iter().map(|id| (id, shown.contains(&id))));
         }
         hits.retain(|hit| known.get(&hit.id) == Some(&true));
@@ -46,6 +50,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use std::cell::Cell;
     use std::convert::Infallible;
 
     /// Hits, the lower id the better, of which some are hidden: which are found, and for how many was asked.
@@ -59,12 +64,30 @@ mod tests {
         };
         let hits = top_up(limit, asked[0], rank, |ids| {
             looked_at.extend_from_slice(ids);
-            Ok(ids.iter().copied().filter(|id| !is_hidden(*id)).collect())
+            Ok(Some(ids.iter().copied().filter(|id| !is_hidden(*id)).collect()))
         });
         let ids: Vec<u128> = hits.unwrap().iter().map(|hit| hit.id).collect();
         assert_eq!((ids.as_slice(), limits.as_slice()), (expected, asked));
         let distinct: HashSet<u128> = looked_at.iter().copied().collect();
         assert_eq!(distinct.len(), looked_at.len(), "asked twice: {looked_at:?}");
+    }
+
+    #[test]
+    fn once_what_is_hidden_is_left_out_no_more_are_ranked_than_are_wanted() {
+        let is_hidden = |id: u128| id < 900;
+        let (is_left_out, mut limits) = (Cell::new(false), Vec::new());
+        let rank = |limit: usize| {
+            limits.push(limit);
+            let ranked = (0..1000).filter(|id| !is_left_out.get() || !is_hidden(*id)).take(limit);
+            Ok::<_, Infallible>(ranked.map(|id| Ranked { id, score: 1.0 / (id + 1) as f32 }).collect())
+        };
+        let hits = top_up(10, 10, rank, |ids| {
+            let was_left_out = is_left_out.replace(ids.iter().any(|id| *id > 50) || is_left_out.get());
+            let seen = ids.iter().copied().filter(|id| !is_hidden(*id)).collect();
+            Ok((is_left_out.get() == was_left_out).then_some(seen))
+        });
+        let ids: Vec<u128> = hits.unwrap().iter().map(|hit| hit.id).collect();
+        assert_eq!((ids, limits), ((900..910).collect(), vec![10, 80, 10]));
     }
 
     #[test]
