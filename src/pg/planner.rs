@@ -269,6 +269,7 @@ unsafe fn search_by_guarded_column(
         let is_by_key = |index: *mut pg_sys::IndexOptInfo| (*index).unique && is_untold;
         let by_key = paths_by(root, rel, others.into_iter().filter(|index| is_by_key(*index)));
         paths_by(root, rel, kept.into_iter());
+        // Of two ways to the same row, a statement of ours takes the one among the rows of its domain.
         let mut found = Vec::new();
         if plans_ours() && looks_up() {
             found.extend(elements((*rel).pathlist).filter(|path| finds_a_row(*path)));
@@ -335,7 +336,7 @@ unsafe fn finds_a_given_key(path: *mut pg_sys::Path) -> bool {
     // SAFETY: as the function's.
     unsafe {
         index_path(path)
-            .is_some_and(|path| (*path.indexinfo).nkeycolumns == 1 && is_given(path, 0, Given::Some))
+            .is_some_and(|path| (*path.indexinfo).nkeycolumns == 1 && is_given(path, 0, Given::Any))
     }
 }
 
@@ -374,7 +375,7 @@ unsafe fn index_path<'a>(path: *mut pg_sys::Path) -> Option<&'a pg_sys::IndexPat
 #[derive(PartialEq, Eq)]
 enum Given {
     One,
-    Some,
+    Any,
 }
 
 /// Whether a path searches its index for rows where a column has a given value, or one of some.
@@ -390,7 +391,7 @@ unsafe fn is_given(path: &pg_sys::IndexPath, column: i32, given: Given) -> bool 
                 let condition = (*(*clause).rinfo).clause.cast::<pg_sys::Node>();
                 let operator = match (*condition).type_ {
                     pg_sys::NodeTag::T_OpExpr => (*condition.cast::<pg_sys::OpExpr>()).opno,
-                    pg_sys::NodeTag::T_ScalarArrayOpExpr if given == Given::Some => {
+                    pg_sys::NodeTag::T_ScalarArrayOpExpr if given == Given::Any => {
                         (*condition.cast::<pg_sys::ScalarArrayOpExpr>()).opno
                     }
                     _ => return false,

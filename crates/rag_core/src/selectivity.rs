@@ -34,12 +34,17 @@ impl Asked {
     }
 }
 
-/// Whether a sample leaves open if listing is quicker: it would not be with as much more as the sample's part may be wrong by,
-/// and would be with as much less.
+/// Whether a sample leaves open if listing is quicker than asking: it is by less than the sample's part, and is not by more,
+/// as much as that may be wrong by.
 pub fn is_undecided(size: usize, wanted: usize, sample: Asked) -> bool {
-    let is_quicker = |part: f64| size as f64 * part <= ASKED_PER_LISTED * wanted as f64 / part;
+    let is_listing_quicker = |part: f64| is_quicker(size as f64 * part, wanted as f64 / part);
     let (part, deviation) = (sample.part(), sample.deviation());
-    is_quicker((part - deviation).max(part / 2.0)) && !is_quicker(part + deviation)
+    is_listing_quicker((part - deviation).max(part / 2.0)) && !is_listing_quicker(part + deviation)
+}
+
+/// Whether listing so many chunks is quicker than asking about so many hits.
+fn is_quicker(listed: f64, asked: f64) -> bool {
+    listed <= ASKED_PER_LISTED * asked
 }
 
 /// Whether listing all that is let through of `size` chunks is likely to be quicker than asking about hits until `wanted`
@@ -50,7 +55,7 @@ pub fn is_listing_quicker(size: usize, wanted: usize, sample: Asked, hits: Asked
     let listed = size as f64 * sample.part();
     let part = if hits.of == 0 { sample.part() } else { hits.part() };
     let left = wanted.saturating_sub(hits.passed) as f64 / part;
-    left > 0.0 && listed <= ASKED_PER_LISTED * left.max(hits.of as f64)
+    left > 0.0 && is_quicker(listed, left.max(hits.of as f64))
 }
 
 /// How many hits to take at first, for `wanted` of them to be let through: some more than by the sample's part less a
