@@ -188,16 +188,20 @@ fn every_object_of_the_extension_says_what_it_is() {
     assert_eq!(admin.value("SELECT document_id FROM rag_search('beginning', k => 1, mode => 'keyword')"), id);
 }
 
+/// A user for whom Postgres counts what statements go over: for others it counts nothing.
+fn counted(database: &Database<'_>) -> Session {
+    let role = database.role("ann");
+    database.admin().run(&format!("GRANT pg_read_all_stats TO {role}"));
+    database.connect(&role)
+}
+
 /// Before Postgres 17 an index that is to find one column in two lists is searched for all pairs of them: of domains that a
 /// search names and those that its caller sees there may be thousands.
 #[test]
 fn a_search_of_many_domains_goes_to_each_once() {
     const DOMAINS: i64 = 40;
     let database = Database::new("many_domains");
-    let role = database.role("ann");
-    // Nothing is counted for others.
-    database.admin().run(&format!("GRANT pg_read_all_stats TO {role}"));
-    let mut ann = database.connect(&role);
+    let mut ann = counted(&database);
     ann.run(&format!(
         "SELECT rag_create_collection('c' || n) FROM generate_series(1, {DOMAINS}) n;
          INSERT INTO rag.document (collection, content) SELECT 'c' || n, 'boiler ' || n FROM generate_series(1, {DOMAINS}) n"
@@ -226,10 +230,7 @@ fn a_search_of_many_domains_goes_to_each_once() {
 fn whether_a_filter_lets_a_document_through_is_asked_of_its_rows_alone() {
     const DOCUMENTS: i64 = 300;
     let database = Database::new("asked");
-    let role = database.role("ann");
-    // Nothing is counted for others.
-    database.admin().run(&format!("GRANT pg_read_all_stats TO {role}"));
-    let mut ann = database.connect(&role);
+    let mut ann = counted(&database);
     ann.run(&format!(
         "INSERT INTO rag.document (content, metadata)
          SELECT 'boiler ' || n, jsonb_build_object('size', n, 'kind', 'k' || n, 'day', date '2020-01-01' + n, 'is', true)
