@@ -15,8 +15,10 @@ pub type GoesOn = fn() -> bool;
 /// Blocks between two questions whether to go on.
 const BLOCKS_AT_ONCE: usize = 1024;
 
-/// Candidates by one bit that are kept beyond the nearest that are wanted.
-const MOST_SPARE: usize = 4000;
+/// Candidates by one bit that are kept beyond the nearest that are wanted: so many, or one of so many entries if that is more. The
+/// more entries there are, the more of them one bit takes to be nearer than the nearest.
+const FEWEST_SPARE: usize = 4000;
+const SPARE_SHARE: usize = 250;
 
 /// Fewest of them that are estimated by four bits.
 const FEWEST_ESTIMATED: usize = 400;
@@ -64,7 +66,8 @@ pub fn nearest(
     let nothing = Nearest { candidates: Vec::new(), is_all: true };
     let Some(length) = length(query).filter(|_| limit > 0) else { return Ok(nothing) };
     let unit: Vec<f32> = query.iter().map(|value| value / length).collect();
-    let most = limit.saturating_add(MOST_SPARE);
+    let entries: usize = codes.iter().map(Codes::len).sum();
+    let most = limit.saturating_add(FEWEST_SPARE.max(entries / SPARE_SHARE));
     let mut candidates = by_one_bit(codes, &unit, most, accept, goes_on)?;
     let is_all = candidates.len() < most;
 
