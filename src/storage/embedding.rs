@@ -38,7 +38,7 @@ impl Pgvector {
         }
         let (name, quoted) = spi::read_snapshot_one(
             "SELECT n.nspname::text, quote_ident(n.nspname)
-         FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'",
+             FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'",
             vec![],
             |row| {
                 let name = CString::new(row.require::<String>(1)?);

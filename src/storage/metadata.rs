@@ -164,10 +164,10 @@ pub(crate) fn missing_keys(domains: &[Id], keys: Vec<String>) -> Result<Vec<Stri
 /// Documents of the domains whose metadata passes the filter; not more than `at_most`.
 pub(crate) fn matching_documents(domains: &[Id], filter: &Filter, at_most: Option<usize>) -> Result<Vec<Id>> {
     let mut statement = Statement::new(domains, Way::Listing);
-    let condition = statement.condition(filter);
+    let (condition, is_among) = (statement.condition(filter), statement.is_among);
     let limit = statement.bind(at_most.map(|most| most as i64));
     statement.read(&format!(
-        "SELECT d.id FROM rag.document d WHERE d.domain_id = ANY ($1) AND ({condition}) LIMIT {limit}"
+        "SELECT d.id FROM rag.document d WHERE d.domain_id {is_among} AND ({condition}) LIMIT {limit}"
     ))
 }
 
@@ -208,17 +208,14 @@ const KEPT_LENGTH: usize = 1500;
 
 struct Statement {
     args: Vec<spi::Arg>,
-    /// What a domain has to be, where one document is asked about after the other.
+    /// What a domain has to be: see [`among`].
     is_among: &'static str,
     way: Way,
 }
 
 impl Statement {
     fn new(domains: &[Id], way: Way) -> Self {
-        let (is_among, domains) = match way {
-            Way::Listing => ("", uuids(domains.iter().copied()).into()),
-            Way::Asking { .. } => among(domains),
-        };
+        let (is_among, domains) = among(domains);
         Self { args: vec![domains], is_among, way }
     }
 
@@ -282,11 +279,11 @@ impl Statement {
     fn has_any_row(&mut self, key: &str) -> String {
         match self.way {
             Way::Listing => {
-                let key = self.bind(key);
+                let (key, is_among) = (self.bind(key), self.is_among);
                 let rows = OF_A_TYPE.map(|is_of_type| {
                     format!(
                         "SELECT m.document_id FROM rag.metadata_value m
-                         WHERE m.domain_id = ANY ($1) AND m.key = {key} AND {is_of_type}"
+                         WHERE m.domain_id {is_among} AND m.key = {key} AND {is_of_type}"
                     )
                 });
                 format!("(d.id IN ({}))", rows.join(" UNION ALL "))
@@ -297,11 +294,11 @@ impl Statement {
 
     /// Whether a document has a value of the key that passes a test.
     fn has_row(&mut self, key: &str, test: &str) -> String {
-        let key = self.bind(key);
+        let (key, is_among) = (self.bind(key), self.is_among);
         match self.way {
             Way::Listing => format!(
                 "(d.id IN (SELECT m.document_id FROM rag.metadata_value m
-                           WHERE m.domain_id = ANY ($1) AND m.key = {key} AND ({test})))"
+                           WHERE m.domain_id {is_among} AND m.key = {key} AND ({test})))"
             ),
             // Neither a join nor a hashed subplan may come of it, which would read the rows of all documents, nor a search by
             // value: the test waits until the document's rows are there.

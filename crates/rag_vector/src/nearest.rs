@@ -4,7 +4,7 @@ use crate::encoder::length;
 use crate::fine::FineQuery;
 use crate::layout::BLOCK;
 use crate::query::Query;
-use crate::reach::reach;
+use crate::reach::reach_of_first;
 use crate::scan::{above, scan};
 use crate::{Codes, Error};
 use std::cmp::Ordering;
@@ -52,7 +52,7 @@ pub struct Nearest {
 /// no place. Absent entries are never found, and a query without a direction finds nothing.
 ///
 /// One bit per dimension finds some thousands, and the four bits of the first ones tell how many of them are worth
-/// estimating by these: see [`reach`].
+/// estimating by these: see [`reach_of_first`].
 ///
 /// # Errors
 /// [`Error::Dimension`] for codes of other vectors, [`Error::Interrupted`] once `goes_on` says no.
@@ -74,7 +74,7 @@ pub fn nearest(
     let estimates = Estimates::new(codes, &unit);
     let first = candidates.len().min(FEWEST_ESTIMATED.max(limit.saturating_mul(2)));
     let cosines: Vec<Option<f32>> = candidates[..first].iter().map(|c| Some(estimates.of(c))).collect();
-    let reach = reach(&candidates, &cosines, limit.max(FEWEST_WANTED));
+    let reach = reach_of_first(&candidates, &cosines, limit.max(FEWEST_WANTED));
     let is_all = is_all && reach == candidates.len();
     candidates.truncate(reach);
     for (place, candidate) in candidates.iter_mut().enumerate() {
