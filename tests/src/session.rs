@@ -202,6 +202,16 @@ impl Session {
         ))
     }
 
+    /// Ingests a document of many short sections, each of them a chunk; how many is returned. They are in one segment, which is
+    /// large enough for codes of vectors: how many documents share one depends on how long they take.
+    #[track_caller]
+    pub fn ingest_book(&mut self) -> usize {
+        let sections = (1..=100).map(|n| format!("# Lamp {n}\n\nIt stands on tower {}.\n\n", n % 7));
+        let id = self.ingest(&sections.collect::<String>(), "book.md");
+        let chunks = self.count(&format!("SELECT count(*) FROM rag.chunk WHERE document_id = '{id}'"));
+        usize::try_from(chunks).unwrap_or_default()
+    }
+
     /// Warnings and notices since the last call.
     pub fn notices(&mut self) -> Vec<Failure> {
         std::mem::take(&mut *self.notices.lock().unwrap())

@@ -30,6 +30,7 @@ fn codes_come_and_go_with_their_segments_and_are_made_where_they_are_missing() {
         .start();
     let database = cluster.database("codes");
     let mut session = database.admin();
+    session.ingest_book();
     for round in 1..=10 {
         put(&mut session, "default", round * 25);
         session.settle();
