@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::storage::{Id, IdMap, chunk, document, metadata};
 use rag_core::filter::Filter;
 use rag_core::selectivity::{self, Asked};
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashSet;
 
 /// Places among the chunks of a scope where samples are taken.
@@ -196,14 +196,43 @@ fn sample(sizes: &[(Id, usize)], number: usize) -> Result<Vec<Id>> {
     chunk::some_of_domains(&places, SAMPLES[number])
 }
 
-/// Those of the chunks that the caller sees, and a filter lets through.
-pub(super) fn visible(scope: &Scope, allowed: Option<&Allowed<'_>>, chunks: &[Id]) -> Result<HashSet<Id>> {
-    match allowed {
-        None => scope.visible(chunks),
-        Some(allowed) if !scope.may_hide_rows() => allowed.chunks(chunks),
-        Some(allowed) => {
-            let visible: Vec<Id> = scope.visible(chunks)?.into_iter().collect();
-            allowed.chunks(&visible)
+/// Which chunks are there, the caller's to see, and let through by a filter: asked once about each.
+pub(super) struct Look<'a> {
+    scope: &'a Scope,
+    allowed: Option<&'a Allowed<'a>>,
+    known: RefCell<IdMap<bool>>,
+}
+
+impl<'a> Look<'a> {
+    pub(super) fn new(scope: &'a Scope, allowed: Option<&'a Allowed<'a>>) -> Self {
+        Self { scope, allowed, known: RefCell::default() }
+    }
+
+    /// The filter.
+    pub(super) fn allowed(&self) -> Option<&'a Allowed<'a>> {
+        self.allowed
+    }
+
+    /// Those of the chunks.
+    pub(super) fn at(&self, chunks: &[Id]) -> Result<HashSet<Id>> {
+        let is_unknown = |id: &Id| !self.known.borrow().contains_key(id);
+        let unknown: Vec<Id> = chunks.iter().copied().filter(is_unknown).collect();
+        if !unknown.is_empty() {
+            let found = self.look(&unknown)?;
+            self.known.borrow_mut().extend(unknown.into_iter().map(|id| (id, found.contains(&id))));
+        }
+        let known = self.known.borrow();
+        Ok(chunks.iter().copied().filter(|id| known.get(id) == Some(&true)).collect())
+    }
+
+    fn look(&self, chunks: &[Id]) -> Result<HashSet<Id>> {
+        match self.allowed {
+            None => self.scope.visible(chunks),
+            Some(allowed) if !self.scope.may_hide_rows() => allowed.chunks(chunks),
+            Some(allowed) => {
+                let visible: Vec<Id> = self.scope.visible(chunks)?.into_iter().collect();
+                allowed.chunks(&visible)
+            }
         }
     }
 }

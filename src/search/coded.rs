@@ -3,15 +3,17 @@
 //! Whatever domains, filter and hidden rows leave of the entries, the search is over these alone, so none of them costs
 //! recall.
 
-use super::allowed::Listed;
+use super::allowed::{Allowed, Look};
 use super::blob_cache;
 use crate::error::Result;
+use crate::pg::elevation::elevated;
 use crate::pg::{interrupts, shared};
 use crate::storage::Id;
 use crate::storage::embedding::{self, QueryVector, VectorHit, VectorSpace};
 use crate::storage::segment::{self, SegmentHeader};
 use crate::storage::vector_codes::{self, FEWEST_ENTRIES};
 use rag_bm25::Segment;
+use rag_core::top_up;
 use rag_vector::{Candidate, Codes};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -104,47 +106,71 @@ impl CodedEntries {
     }
 
     /// At least the nearest `limit` chunks, in no order, as [`embedding::nearest_exact`] with what the codes cannot tell
-    /// apart left out. Elevated.
+    /// apart left out.
+    ///
+    /// A filter that is asked about hits is asked about those that seem nearest first, until enough are let through; of the
+    /// others, about those that are nearer than these. To ask takes longer than to compare.
     pub(super) fn nearest(
         &self,
         (vector, query): (&[f32], &QueryVector),
         limit: usize,
-        allowed: Option<&Listed>,
+        look: &Look<'_>,
     ) -> Result<Vec<VectorHit>> {
-        let is_allowed = |id: Id| allowed.is_none_or(|allowed| allowed.chunks.contains_key(&id));
-        let accept = |source: usize, entry: usize| is_allowed(self.segments[source].1.id(entry as u32));
-        let accept: Option<&dyn Fn(usize, usize) -> bool> = allowed.is_some().then_some(&accept);
-        let compare = |chunks: HashSet<(Id, Id)>| {
-            let count = chunks.len();
-            embedding::nearest_among(self.space, chunks.into_iter(), query, count)
-        };
-        let mut wanted = limit;
+        let mut least = limit;
         loop {
+            let listed = look.allowed().and_then(Allowed::listed);
+            let asked = look.allowed().filter(|_| listed.is_none());
+            let is_allowed = |id: Id| listed.is_none_or(|listed| listed.chunks.contains_key(&id));
+            let accept = |source: usize, entry: usize| is_allowed(self.segments[source].1.id(entry as u32));
+            let accept: Option<&dyn Fn(usize, usize) -> bool> = listed.is_some().then_some(&accept);
+            let wanted = asked.map_or(least, |allowed| allowed.at_first(limit).max(least));
             let found = rag_vector::nearest(&self.codes, vector, wanted, accept, interrupts::goes_on)?;
-            let candidates = &found.candidates;
-            let (first, others) =
-                candidates.split_at(candidates.len().min(wanted + wanted / 4 + FEWEST_SPARE));
-            let loose = self.loose.iter().copied().filter(|(_, id)| is_allowed(*id));
+            let chunks: Vec<(Id, Id)> = found.candidates.iter().map(|c| self.chunk(c)).collect();
+            let first = match asked {
+                None => chunks.len().min(wanted + wanted / 4 + FEWEST_SPARE),
+                Some(_) => look_through(&ids(&chunks), limit + FEWEST_SPARE, wanted, look)?,
+            };
+            let (first, others) = chunks.split_at(first);
             // What was taken away and came back may be in two segments.
-            let mut compared: HashSet<(Id, Id)> = first.iter().map(|c| self.chunk(c)).chain(loose).collect();
-            let mut hits = compare(compared.clone())?;
+            let mut compared: HashSet<(Id, Id)> = first.iter().copied().collect();
+            if asked.is_some() {
+                let passing = look.at(&ids(first))?;
+                compared.retain(|(_, id)| passing.contains(id));
+            }
+            compared.extend(self.loose.iter().filter(|(_, id)| is_allowed(*id)));
+            let mut hits = self.compare(compared.iter().copied(), query)?;
             let cosines: HashMap<Id, f32> = hits.iter().map(|hit| (hit.chunk, hit.score as f32)).collect();
-            let cosines: Vec<Option<f32>> =
-                first.iter().map(|candidate| cosines.get(&self.chunk(candidate).1).copied()).collect();
-            let reach = rag_vector::reach(candidates, &cosines, limit);
-            let more: HashSet<(Id, Id)> = others[..reach - first.len()]
-                .iter()
-                .map(|candidate| self.chunk(candidate))
-                .filter(|chunk| compared.insert(*chunk))
-                .collect();
+            let cosines: Vec<Option<f32>> = first.iter().map(|(_, id)| cosines.get(id).copied()).collect();
+            let reach = rag_vector::reach(&found.candidates, &cosines, limit);
+            let more = others[..reach - first.len()].iter().copied();
+            let more: HashSet<(Id, Id)> = more.filter(|chunk| !compared.contains(chunk)).collect();
             if !more.is_empty() {
-                hits.extend(compare(more)?);
+                hits.extend(self.compare(more.into_iter(), query)?);
+            }
+            if asked.is_some() {
+                hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.chunk.cmp(&b.chunk)));
+                let ids: Vec<Id> = hits.iter().map(|hit| hit.chunk).collect();
+                hits.truncate(look_through(&ids, limit, limit, look)?);
+                let passing = look.at(&ids[..hits.len()])?;
+                hits.retain(|hit| passing.contains(&hit.chunk));
             }
             if hits.len() >= limit || found.is_all {
                 return Ok(hits);
             }
-            wanted *= REFILL;
+            // What has been listed by now is all that is ranked from here on.
+            let is_listed = asked.is_some_and(|allowed| allowed.listed().is_some());
+            least = if is_listed { limit } else { wanted * REFILL };
         }
+    }
+
+    /// Chunks with their cosines.
+    fn compare(
+        &self,
+        chunks: impl ExactSizeIterator<Item = (Id, Id)>,
+        query: &QueryVector,
+    ) -> Result<Vec<VectorHit>> {
+        let count = chunks.len();
+        elevated(|| embedding::nearest_among(self.space, chunks, query, count))
     }
 
     /// Domain and id of a candidate's chunk.
@@ -152,4 +178,15 @@ impl CodedEntries {
         let (domain, segment) = &self.segments[candidate.source];
         (*domain, segment.id(candidate.entry as u32))
     }
+}
+
+/// Looks at chunks, the nearest first, until so many pass: how many were looked at.
+fn look_through(chunks: &[Id], limit: usize, expected: usize, look: &Look<'_>) -> Result<usize> {
+    let looked_at =
+        top_up::look_through(chunks, limit, expected, |ids| look.at(ids).map(|seen| Some(seen.len())))?;
+    Ok(looked_at.unwrap_or_default())
+}
+
+fn ids(chunks: &[(Id, Id)]) -> Vec<Id> {
+    chunks.iter().map(|(_, id)| *id).collect()
 }

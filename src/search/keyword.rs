@@ -79,6 +79,7 @@ impl<'a> KeywordRetriever<'a> {
 
 impl Retriever for KeywordRetriever<'_> {
     const NAME: &'static str = "keyword";
+    const FILTERS: bool = false;
 
     fn rank(&mut self, limit: usize) -> Result<Vec<Ranked>> {
         let listed = self.allowed.and_then(Allowed::listed);

@@ -38,7 +38,7 @@ pub(crate) use shared_file::{remove_files_of_dropped_databases, remove_stale_fil
 use crate::error::{Error, Result};
 use crate::storage::Id;
 use crate::storage::chunk::{self, ShownChunk};
-use allowed::Allowed;
+use allowed::{Allowed, Look};
 use diagnostics::{Stages, Watch};
 use keyword::KeywordRetriever;
 use options::{Mode, SearchOptions};
@@ -49,7 +49,7 @@ use retriever::{Retriever, retrieve};
 use scope::Scope;
 use serde_json::json;
 use show::{Sieve, show};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use vector::VectorRetriever;
 
 /// What to search for, and where.
@@ -285,14 +285,13 @@ struct Substitute {
 /// Has a retriever find the best `wanted`, as a stage. None where it failed in a way that another one makes up for.
 fn ask<R: Retriever>(
     open: impl FnOnce() -> Result<R>,
-    (wanted, allowed): (usize, Option<&Allowed<'_>>),
-    visible: impl FnMut(&[Id]) -> Result<HashSet<Id>>,
+    (wanted, look): (usize, &Look<'_>),
     substitute: Option<Substitute>,
     stages: &mut Stages,
 ) -> Result<Option<(R, Vec<Ranked>)>> {
     let watch = stages.start(R::NAME);
     let found = open().and_then(|mut retriever| {
-        let hits = retrieve(&mut retriever, wanted, allowed, visible)?;
+        let hits = retrieve(&mut retriever, wanted, look.allowed(), |ids| look.at(ids))?;
         Ok((retriever, hits))
     });
     match (found, substitute) {
@@ -329,6 +328,7 @@ fn rank(
     stages: &mut Stages,
 ) -> Result<RankedHits> {
     let is_hybrid = request.mode == Mode::Hybrid;
+    let look = Look::new(scope, allowed);
 
     // None: not asked, or the other one has to do.
     let (mut keyword, mut visible) = (None, allowed.map(Allowed::size));
@@ -339,27 +339,18 @@ fn rank(
             || Ok(KeywordRetriever::open(scope, words, allowed)?.with(&query.more, &query.corrections));
         let substitute =
             is_hybrid.then_some(Substitute { makes_up_for: Error::is_damage, name: VectorRetriever::NAME });
-        let look = |unknown: &[Id]| allowed::visible(scope, allowed, unknown);
-        let found = ask(open, (wanted, allowed), look, substitute, stages)?;
+        let found = ask(open, (wanted, &look), substitute, stages)?;
         visible = Some(found.as_ref().map_or(0, |(retriever, _)| retriever.ranked()));
         keyword = found.map(|(_, hits)| hits);
     }
     let (mut vector, mut is_query_foreign) = (None, false);
     if request.mode != Mode::Keyword && !(is_hybrid && stages.has_failed(VectorRetriever::NAME)) {
-        let mut seen: HashSet<Id> = keyword.iter().flatten().map(|hit: &Ranked| hit.id).collect();
-        let look = |unknown: &[Id]| {
-            let others: Vec<Id> = unknown.iter().copied().filter(|id| !seen.contains(id)).collect();
-            if !others.is_empty() {
-                seen.extend(allowed::visible(scope, allowed, &others)?);
-            }
-            Ok(unknown.iter().copied().filter(|id| seen.contains(id)).collect())
-        };
-        let open = || VectorRetriever::open(scope, (&query.vector, query.role), allowed, visible);
+        let open = || VectorRetriever::open(scope, (&query.vector, query.role), &look, visible);
         let substitute = is_hybrid.then_some(Substitute {
             makes_up_for: diagnostics::is_engine_trouble,
             name: KeywordRetriever::NAME,
         });
-        vector = ask(open, (wanted, allowed), look, substitute, stages)?.map(|(_, hits)| hits);
+        vector = ask(open, (wanted, &look), substitute, stages)?.map(|(_, hits)| hits);
         if let (Some(hits), Some(least)) = (&mut vector, request.options.min_similarity) {
             let is_below = |hit: &mut Ranked| f64::from(hit.score) < least;
             let below: Vec<Id> = hits.extract_if(.., is_below).map(|hit| hit.id).collect();

@@ -13,6 +13,9 @@ pub(crate) trait Retriever {
     /// The stage of the diagnostics.
     const NAME: &'static str;
 
+    /// Whether a filter that is asked about hits has been asked about those that it ranks.
+    const FILTERS: bool;
+
     /// The best `limit` chunks, best first, ties by id; fewer where there are no more. Some may have been deleted, or be
     /// hidden from the caller row by row: see [`retrieve`].
     fn rank(&mut self, limit: usize) -> Result<Vec<Ranked>>;
@@ -34,14 +37,14 @@ pub(crate) trait Retriever {
 /// The best `limit` chunks that are there and the caller's to see: as many as there are. `visible` tells which of some
 /// are. `allowed` knows about how many must be ranked for that; it may list what it lets through once so few of what was
 /// ranked are that this is quicker, and then these alone are ranked, from the beginning.
-pub(crate) fn retrieve(
-    retriever: &mut impl Retriever,
+pub(crate) fn retrieve<R: Retriever>(
+    retriever: &mut R,
     limit: usize,
     allowed: Option<&Allowed<'_>>,
     mut visible: impl FnMut(&[Id]) -> Result<HashSet<Id>>,
 ) -> Result<Vec<Ranked>> {
     let is_listed = || allowed.and_then(Allowed::listed).is_some();
-    let first = allowed.map_or(limit, |allowed| allowed.at_first(limit));
+    let first = allowed.filter(|_| !R::FILTERS).map_or(limit, |allowed| allowed.at_first(limit));
     let seen = |ids: &[Id]| {
         let was_listed = is_listed();
         let seen = visible(ids)?;

@@ -1,7 +1,7 @@
 //! The vector retriever: exact up to a number of chunks, above it over the codes of segments. The choice is ours, by what
 //! the caller sees; never the planner's.
 
-use super::allowed::Allowed;
+use super::allowed::{Allowed, Look};
 use super::coded::CodedEntries;
 use super::retriever::Retriever;
 use super::scope::Scope;
@@ -24,7 +24,7 @@ const CODED: &str = "rabitq";
 
 /// Ranks by the cosine of vectors.
 pub(crate) struct VectorRetriever<'a> {
-    allowed: Option<&'a Allowed<'a>>,
+    look: &'a Look<'a>,
     /// The query's vector in the space of each model, and the domains whose chunks have theirs there.
     groups: Vec<Group>,
     visible: usize,
@@ -47,7 +47,7 @@ impl<'a> VectorRetriever<'a> {
     pub(crate) fn open(
         scope: &Scope,
         (text, role): (&str, TextRole),
-        allowed: Option<&'a Allowed<'a>>,
+        look: &'a Look<'a>,
         visible: Option<usize>,
     ) -> Result<Self> {
         let visible = match visible {
@@ -63,16 +63,17 @@ impl<'a> VectorRetriever<'a> {
             let query = QueryVector::new(&answer.values)?;
             groups.push(Group { space, vector: answer.values, query, domains, coded: None });
         }
-        Ok(Self { allowed, groups, visible, method: EXACT })
+        Ok(Self { look, groups, visible, method: EXACT })
     }
 }
 
 impl Retriever for VectorRetriever<'_> {
     const NAME: &'static str = "vector";
+    const FILTERS: bool = true;
 
     fn rank(&mut self, limit: usize) -> Result<Vec<Ranked>> {
-        let compared =
-            self.allowed.and_then(Allowed::listed).map_or(self.visible, |listed| listed.chunks.len());
+        let allowed = self.look.allowed();
+        let compared = allowed.and_then(Allowed::listed).map_or(self.visible, |listed| listed.chunks.len());
         let is_exact = compared as i64 <= config::exact_search_limit();
         let mut hits: Vec<VectorHit> = Vec::new();
         self.method = EXACT;
@@ -84,10 +85,9 @@ impl Retriever for VectorRetriever<'_> {
             hits.extend(match coded {
                 Some(coded) => {
                     self.method = CODED;
-                    let listed = self.allowed.and_then(Allowed::listed);
-                    elevated(|| coded.nearest((vector, query), limit, listed))?
+                    coded.nearest((vector, query), limit, self.look)?
                 }
-                None => match self.allowed {
+                None => match allowed {
                     Some(allowed) => {
                         let listed = allowed.list()?.chunks.iter().map(|(chunk, domain)| (*domain, *chunk));
                         elevated(|| embedding::nearest_among(*space, listed, query, limit))?

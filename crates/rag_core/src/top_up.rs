@@ -7,8 +7,9 @@ use std::collections::{HashMap, HashSet};
 ///
 /// `rank` gives the best so many hits, best first, and fewer only where there are no more; at `first` it is asked for so
 /// many, or `limit` if that is more. Where too few of them are visible, it is asked for as many as it takes if as large a
-/// part of the others is. `visible` tells which of some are; it is asked once for each. It says nothing where `rank` has come to
-/// leave out what is hidden: then as many are asked for again as are wanted.
+/// part of the others is. `visible` tells which of some are; it is asked once for each, the best first, and not for those
+/// that are behind enough visible ones. It says nothing where `rank` has come to leave out what is hidden: then as many
+/// are asked for again as are wanted.
 pub fn top_up<E>(
     limit: usize,
     first: usize,
@@ -20,14 +21,20 @@ pub fn top_up<E>(
     loop {
         let mut hits = rank(asked)?;
         let is_all = hits.len() < asked;
-        let unknown: Vec<u128> = hits.iter().map(|hit| hit.id).filter(|id| !known.contains_key(id)).collect();
-        if !unknown.is_empty() {
-            let Some(shown) = visible(&unknown)? else {
-                asked = limit;
-                continue;
-            };
-            known.extend(unknown.into_iter().map(|id| (id, shown.contains(&id))));
-        }
+        let ids: Vec<u128> = hits.iter().map(|hit| hit.id).collect();
+        let looked_at = look_through(&ids, limit, asked, |ids| {
+            let unknown: Vec<u128> = ids.iter().copied().filter(|id| !known.contains_key(id)).collect();
+            if !unknown.is_empty() {
+                let Some(shown) = visible(&unknown)? else { return Ok(None) };
+                known.extend(unknown.into_iter().map(|id| (id, shown.contains(&id))));
+            }
+            Ok(Some(ids.iter().filter(|id| known.get(id) == Some(&true)).count()))
+        })?;
+        let Some(looked_at) = looked_at else {
+            asked = limit;
+            continue;
+        };
+        hits.truncate(looked_at);
         hits.retain(|hit| known.get(&hit.id) == Some(&true));
         if hits.len() >= limit || is_all {
             hits.truncate(limit);
@@ -35,6 +42,29 @@ pub fn top_up<E>(
         }
         asked = more(asked, limit, hits.len());
     }
+}
+
+/// Looks at ids in their order, some at a time, until `limit` of them are visible, of which that many, or all, are expected
+/// among the first `expected`; how many were looked at. `look` tells how many of some are visible; where it says nothing,
+/// that is the answer.
+pub fn look_through<E>(
+    ids: &[u128],
+    limit: usize,
+    expected: usize,
+    mut look: impl FnMut(&[u128]) -> Result<Option<usize>, E>,
+) -> Result<Option<usize>, E> {
+    let (mut looked_at, mut visible) = (0_usize, 0_usize);
+    // What is expected is so with some caution.
+    let mut next = limit.max(expected / 2);
+    while visible < limit && looked_at < ids.len() {
+        let end = looked_at.saturating_add(next).min(ids.len());
+        let Some(seen) = look(&ids[looked_at..end])? else { return Ok(None) };
+        (looked_at, visible) = (end, visible + seen);
+        // By the part that is visible, and some more.
+        let needed = looked_at.saturating_mul(limit.saturating_sub(visible)) / visible.max(1);
+        next = (needed + needed / 8 + 1).min(looked_at.saturating_mul(4));
+    }
+    Ok(Some(looked_at))
 }
 
 /// How many to ask for, for `limit` visible ones, where of those asked for so many were. A quarter more than by that part,
@@ -102,5 +132,25 @@ mod tests {
         check(1000, 4, |id| id < 200 || id % 2 == 1, &[200, 202, 204, 206], &[4, 20, 100, 500]);
         // As many at first as it is known to take.
         check(1000, 3, |id| id % 10 != 0, &[0, 10, 20], &[40]);
+    }
+
+    #[test]
+    fn what_is_behind_enough_visible_ones_is_not_looked_at() {
+        let looks = |expected: usize, is_visible: fn(&u128) -> bool| {
+            let ids: Vec<u128> = (0..1000).collect();
+            let mut looks = Vec::new();
+            let looked_at = look_through(&ids, 10, expected, |some| {
+                looks.push(some.len());
+                Ok::<_, Infallible>(Some(some.iter().filter(|id| is_visible(id)).count()))
+            });
+            assert_eq!(looked_at.unwrap(), Some(looks.iter().sum()));
+            looks
+        };
+        assert_eq!(looks(10, |_| true), [10]);
+        assert_eq!(looks(60, |_| true), [30]);
+        assert_eq!(looks(60, |id| id % 4 == 0), [30, 8]);
+        // One of the first ten, so ninety more are wanted, but not at once.
+        assert_eq!(looks(10, |id| id % 100 == 0), [10, 40, 200, 656]);
+        assert_eq!(looks(10, |_| false), [10, 40, 200, 750]);
     }
 }

@@ -128,8 +128,15 @@ fn codes_find_what_comparing_all_vectors_finds_whoever_looks_and_whatever_is_fil
         ))
     };
     let methods = |rows: &[Vec<Option<String>>]| rows[0][2].clone().unwrap();
-    for (session, all, tenth) in [(&mut bob, 298 + book, 30), (&mut ann, 30, 0)] {
-        for (filter, there) in [("NULL", all), ("'{\"n\": 3}'", tenth)] {
+    for (session, all, tenth, gone) in [(&mut bob, 298 + book, 30, 1), (&mut ann, 30, 0, 0)] {
+        // What a filter lets through is listed, or asked about.
+        for (filter, listed, there) in [
+            ("NULL", 0, all),
+            ("'{\"n\": 3}'", 10_000, tenth),
+            ("'{\"n\": 3}'", 0, tenth),
+            ("'{\"n\": {\"gt\": 3}}'", 0, 6 * tenth - gone),
+        ] {
+            session.run(&format!("SET rag_ext.filter_list_limit = {listed}"));
             for k in [1, 5, 30, 1000] {
                 session.run("SET rag_ext.exact_search_limit = 100000");
                 let exact = search(session, filter, k);
@@ -137,8 +144,8 @@ fn codes_find_what_comparing_all_vectors_finds_whoever_looks_and_whatever_is_fil
                 let coded = search(session, filter, k);
                 let hits =
                     |rows: &[Vec<Option<String>>]| rows.iter().map(|r| r[..2].to_vec()).collect::<Vec<_>>();
-                assert_eq!(coded.len(), k.min(there), "{filter} {k}");
-                assert_eq!(hits(&coded), hits(&exact), "{filter} {k}");
+                assert_eq!(coded.len(), k.min(there), "{filter} {listed} {k}");
+                assert_eq!(hits(&coded), hits(&exact), "{filter} {listed} {k}");
                 if there > 0 {
                     assert!(methods(&exact).contains("\"exact\""), "{}", methods(&exact));
                     assert!(methods(&coded).contains("\"rabitq\""), "{}", methods(&coded));
