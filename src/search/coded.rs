@@ -14,7 +14,7 @@ use crate::storage::segment::{self, SegmentHeader};
 use crate::storage::vector_codes::{self, FEWEST_ENTRIES};
 use rag_bm25::Segment;
 use rag_core::top_up;
-use rag_vector::{Candidate, Codes};
+use rag_vector::{Accept, Candidate, Codes};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -121,8 +121,10 @@ impl CodedEntries {
             let listed = look.allowed().and_then(Allowed::listed);
             let asked = look.allowed().filter(|_| listed.is_none());
             let is_allowed = |id: Id| listed.is_none_or(|listed| listed.chunks.contains_key(&id));
-            let accept = |source: usize, entry: usize| is_allowed(self.segments[source].1.id(entry as u32));
-            let accept: Option<&dyn Fn(usize, usize) -> bool> = listed.is_some().then_some(&accept);
+            let is_accepted =
+                |source: usize, entry: usize| is_allowed(self.segments[source].1.id(entry as u32));
+            let accept =
+                listed.map(|listed| Accept { entries: listed.chunks.len(), is_accepted: &is_accepted });
             let wanted = asked.map_or(least, |allowed| allowed.at_first(limit).max(least));
             let found = rag_vector::nearest(&self.codes, vector, wanted, accept, interrupts::goes_on)?;
             let chunks: Vec<(Id, Id)> = found.candidates.iter().map(|c| self.chunk(c)).collect();
