@@ -150,11 +150,7 @@ impl CodedEntries {
                 hits.extend(self.compare(more.into_iter(), query)?);
             }
             if asked.is_some() {
-                hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.chunk.cmp(&b.chunk)));
-                let ids: Vec<Id> = hits.iter().map(|hit| hit.chunk).collect();
-                hits.truncate(look_through(&ids, limit, limit, look)?);
-                let passing = look.at(&ids[..hits.len()])?;
-                hits.retain(|hit| passing.contains(&hit.chunk));
+                hits = passing(hits, limit, look)?;
             }
             if hits.len() >= limit || found.is_all {
                 return Ok(hits);
@@ -180,6 +176,16 @@ impl CodedEntries {
         let (domain, segment) = &self.segments[candidate.source];
         (*domain, segment.id(candidate.entry as u32))
     }
+}
+
+/// The nearest `limit` of the hits that pass, or all of these.
+fn passing(mut hits: Vec<VectorHit>, limit: usize, look: &Look<'_>) -> Result<Vec<VectorHit>> {
+    hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.chunk.cmp(&b.chunk)));
+    let ids: Vec<Id> = hits.iter().map(|hit| hit.chunk).collect();
+    hits.truncate(look_through(&ids, limit, limit, look)?);
+    let passing = look.at(&ids[..hits.len()])?;
+    hits.retain(|hit| passing.contains(&hit.chunk));
+    Ok(hits)
 }
 
 /// Looks at chunks, the nearest first, until so many pass: how many were looked at.
