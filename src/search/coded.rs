@@ -14,7 +14,7 @@ use crate::storage::segment::{self, SegmentHeader};
 use crate::storage::vector_codes::{self, FEWEST_ENTRIES};
 use rag_bm25::Segment;
 use rag_core::top_up;
-use rag_vector::{Accept, Candidate, Codes};
+use rag_vector::{Candidate, Codes};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -106,37 +106,43 @@ impl CodedEntries {
     }
 
     /// At least the nearest `limit` chunks, in no order, as [`embedding::nearest_exact`] with what the codes cannot tell
-    /// apart left out.
+    /// apart left out. `None` where all that a filter lets through has been listed meanwhile: these alone are to be ranked.
     ///
-    /// A filter that is asked about hits is asked about those that seem nearest first, until enough are let through; of the
-    /// others, about those that are nearer than these. To ask takes longer than to compare.
+    /// A filter that is not listed is asked about those that seem nearest, until enough pass; of the others, about those that
+    /// are nearer than these. To ask takes longer than to compare.
     pub(super) fn nearest(
         &self,
         (vector, query): (&[f32], &QueryVector),
         limit: usize,
         look: &Look<'_>,
-    ) -> Result<Vec<VectorHit>> {
-        let mut least = limit;
+    ) -> Result<Option<Vec<VectorHit>>> {
+        let listed = look.allowed().and_then(Allowed::listed);
+        let asked = look.allowed().filter(|_| listed.is_none());
+        let is_allowed = |id: Id| listed.is_none_or(|listed| listed.chunks.contains_key(&id));
+        let accept = |source: usize, entry: usize| is_allowed(self.segments[source].1.id(entry as u32));
+        let accept: Option<&dyn Fn(usize, usize) -> bool> = listed.is_some().then_some(&accept);
+        let mut wanted = asked.map_or(limit, |allowed| allowed.at_first(limit));
         loop {
-            let listed = look.allowed().and_then(Allowed::listed);
-            let asked = look.allowed().filter(|_| listed.is_none());
-            let is_allowed = |id: Id| listed.is_none_or(|listed| listed.chunks.contains_key(&id));
-            let is_accepted =
-                |source: usize, entry: usize| is_allowed(self.segments[source].1.id(entry as u32));
-            let accept =
-                listed.map(|listed| Accept { entries: listed.chunks.len(), is_accepted: &is_accepted });
-            let wanted = asked.map_or(least, |allowed| allowed.at_first(limit).max(least));
             let found = rag_vector::nearest(&self.codes, vector, wanted, accept, interrupts::goes_on)?;
             let chunks: Vec<(Id, Id)> = found.candidates.iter().map(|c| self.chunk(c)).collect();
+            // Beyond those that were wanted there may be nearer ones than these.
+            let within = if found.is_all { chunks.len() } else { chunks.len().min(wanted) };
             let first = match asked {
                 None => chunks.len().min(wanted + wanted / 4 + FEWEST_SPARE),
-                Some(_) => look_through(&ids(&chunks), limit + FEWEST_SPARE, wanted, look)?,
+                Some(_) => look_through(&ids(&chunks[..within]), limit + FEWEST_SPARE, wanted, look)?,
             };
             let (first, others) = chunks.split_at(first);
             // What was taken away and came back may be in two segments.
             let mut compared: HashSet<(Id, Id)> = first.iter().copied().collect();
-            if asked.is_some() {
+            if let Some(allowed) = asked {
                 let passing = look.at(&ids(first))?;
+                if allowed.listed().is_some() {
+                    return Ok(None);
+                }
+                if passing.len() < limit && !found.is_all {
+                    wanted = allowed.at_first(limit).max(wanted * 2);
+                    continue;
+                }
                 compared.retain(|(_, id)| passing.contains(id));
             }
             compared.extend(self.loose.iter().filter(|(_, id)| is_allowed(*id)));
@@ -153,11 +159,9 @@ impl CodedEntries {
                 hits = passing(hits, limit, look)?;
             }
             if hits.len() >= limit || found.is_all {
-                return Ok(hits);
+                return Ok(Some(hits));
             }
-            // What has been listed by now is all that is ranked from here on.
-            let is_listed = asked.is_some_and(|allowed| allowed.listed().is_some());
-            least = if is_listed { limit } else { wanted * REFILL };
+            wanted *= REFILL;
         }
     }
 
@@ -178,7 +182,7 @@ impl CodedEntries {
     }
 }
 
-/// The nearest `limit` of the hits that pass, or all of these.
+/// At least the nearest `limit` of the hits that pass, or all of these.
 fn passing(mut hits: Vec<VectorHit>, limit: usize, look: &Look<'_>) -> Result<Vec<VectorHit>> {
     hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.chunk.cmp(&b.chunk)));
     let ids: Vec<Id> = hits.iter().map(|hit| hit.chunk).collect();

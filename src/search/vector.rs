@@ -67,11 +67,10 @@ impl<'a> VectorRetriever<'a> {
     }
 }
 
-impl Retriever for VectorRetriever<'_> {
-    const NAME: &'static str = "vector";
-    const FILTERS: bool = true;
-
-    fn rank(&mut self, limit: usize) -> Result<Vec<Ranked>> {
+impl VectorRetriever<'_> {
+    /// At least the nearest `limit` chunks, in no order; `None` where all that a filter lets through has been listed
+    /// meanwhile, which chooses the way anew.
+    fn compare(&mut self, limit: usize) -> Result<Option<Vec<VectorHit>>> {
         let allowed = self.look.allowed();
         let compared = allowed.and_then(Allowed::listed).map_or(self.visible, |listed| listed.chunks.len());
         let is_exact = compared as i64 <= config::exact_search_limit();
@@ -82,23 +81,40 @@ impl Retriever for VectorRetriever<'_> {
                 *coded = Some(elevated(|| CodedEntries::open(*space, domains))?);
             }
             let coded = coded.as_ref().and_then(Option::as_ref).filter(|_| !is_exact);
-            hits.extend(match coded {
-                Some(coded) => {
+            hits.extend(match (coded, allowed) {
+                (Some(coded), _) => {
                     self.method = CODED;
-                    coded.nearest((vector, query), limit, self.look)?
+                    let Some(found) = coded.nearest((vector, query), limit, self.look)? else {
+                        return Ok(None);
+                    };
+                    found
                 }
-                None => match allowed {
-                    Some(allowed) => {
-                        let listed = allowed.list()?.chunks.iter().map(|(chunk, domain)| (*domain, *chunk));
-                        elevated(|| embedding::nearest_among(*space, listed, query, limit))?
-                    }
-                    None => elevated(|| embedding::nearest_exact(*space, domains, query, limit))?,
-                },
+                (None, Some(allowed)) => {
+                    let listed = allowed.list()?.chunks.iter().map(|(chunk, domain)| (*domain, *chunk));
+                    elevated(|| embedding::nearest_among(*space, listed, query, limit))?
+                }
+                (None, None) => elevated(|| embedding::nearest_exact(*space, domains, query, limit))?,
             });
         }
-        hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.chunk.cmp(&b.chunk)));
-        hits.truncate(limit);
-        Ok(hits.into_iter().map(|hit| Ranked { id: hit.chunk, score: hit.score as f32 }).collect())
+        Ok(Some(hits))
+    }
+}
+
+impl Retriever for VectorRetriever<'_> {
+    const NAME: &'static str = "vector";
+    const FILTERS: bool = true;
+
+    fn rank(&mut self, limit: usize) -> Result<Vec<Ranked>> {
+        loop {
+            if let Some(mut hits) = self.compare(limit)? {
+                hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.chunk.cmp(&b.chunk)));
+                hits.truncate(limit);
+                return Ok(hits
+                    .iter()
+                    .map(|hit| Ranked { id: hit.chunk, score: hit.score as f32 })
+                    .collect());
+            }
+        }
     }
 
     fn ranked(&self) -> usize {

@@ -60,9 +60,9 @@ pub fn look_through<E>(
         let end = looked_at.saturating_add(next).min(ids.len());
         let Some(seen) = look(&ids[looked_at..end])? else { return Ok(None) };
         (looked_at, visible) = (end, visible + seen);
-        // By the part that is visible, and some more.
+        // By the part that is visible, and some more. Not a few each time where it becomes less.
         let needed = looked_at.saturating_mul(limit.saturating_sub(visible)) / visible.max(1);
-        next = (needed + needed / 8 + 1).min(looked_at.saturating_mul(4));
+        next = (needed + needed / 8 + 1).clamp(looked_at.div_ceil(8), looked_at.saturating_mul(4));
     }
     Ok(Some(looked_at))
 }
@@ -152,5 +152,7 @@ mod tests {
         // One of the first ten, so ninety more are wanted, but not at once.
         assert_eq!(looks(10, |id| id % 100 == 0), [10, 40, 200, 656]);
         assert_eq!(looks(10, |_| false), [10, 40, 200, 750]);
+        // All but one, and then none for long.
+        assert_eq!(looks(10, |id| *id < 9 || *id > 30), [10, 2, 2, 2, 2, 3, 3, 3, 4, 4]);
     }
 }

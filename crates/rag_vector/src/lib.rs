@@ -41,5 +41,5 @@ pub use codes::{Bytes, Codes};
 pub use encoder::{Encoder, centre};
 pub use error::Error;
 pub use layout::FORMAT_VERSION;
-pub use nearest::{Accept, Candidate, GoesOn, Nearest, nearest};
+pub use nearest::{Candidate, GoesOn, Nearest, nearest};
 pub use reach::reach;

@@ -15,28 +15,16 @@ pub type GoesOn = fn() -> bool;
 /// Blocks between two questions whether to go on.
 const BLOCKS_AT_ONCE: usize = 1024;
 
-/// Candidates by one bit that are kept beyond the nearest that are wanted: one of so many entries. The more entries there
-/// are, the more of them one bit takes to be nearer than the nearest.
-const SPARE_SHARE: usize = 250;
-
-/// And so many where that is more, but not more than one of so many entries.
+/// Candidates by one bit that are kept beyond the nearest that are wanted: so many, or one of so many entries if that is more. The
+/// more entries there are, the more of them one bit takes to be nearer than the nearest.
 const FEWEST_SPARE: usize = 4000;
-const MOST_SPARE_SHARE: usize = 8;
+const SPARE_SHARE: usize = 250;
 
 /// Fewest of them that are estimated by four bits.
 const FEWEST_ESTIMATED: usize = 400;
 
 /// As many are looked for at least: the first few say too little of how far off the estimates are.
 const FEWEST_WANTED: usize = 50;
-
-/// Which entries may be found.
-#[derive(Clone, Copy)]
-pub struct Accept<'a> {
-    /// About as many of them as there are.
-    pub entries: usize,
-    /// Asked, with a blob's place and an entry's, only about entries good enough to get in.
-    pub is_accepted: &'a dyn Fn(usize, usize) -> bool,
-}
 
 /// An entry that may be among the nearest.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,8 +48,8 @@ pub struct Nearest {
 
 /// The entries that may be among the `limit` nearest to the query.
 ///
-/// Entries that are not accepted take no place. Absent entries are never found, and a query without a direction finds
-/// nothing.
+/// `accept` is asked, with a blob's place and an entry's, only about entries good enough to get in; those it refuses take
+/// no place. Absent entries are never found, and a query without a direction finds nothing.
 ///
 /// One bit per dimension finds some thousands, and the four bits of the first ones tell how many of them are worth
 /// estimating by these: see [`reach_of_first`].
@@ -72,14 +60,14 @@ pub fn nearest(
     codes: &[Codes],
     query: &[f32],
     limit: usize,
-    accept: Option<Accept<'_>>,
+    accept: Option<&dyn Fn(usize, usize) -> bool>,
     goes_on: GoesOn,
 ) -> Result<Nearest, Error> {
     let nothing = Nearest { candidates: Vec::new(), is_all: true };
     let Some(length) = length(query).filter(|_| limit > 0) else { return Ok(nothing) };
     let unit: Vec<f32> = query.iter().map(|value| value / length).collect();
     let entries: usize = codes.iter().map(Codes::len).sum();
-    let most = limit.saturating_add(spare(accept.map_or(entries, |accept| accept.entries.min(entries))));
+    let most = limit.saturating_add(FEWEST_SPARE.max(entries / SPARE_SHARE));
     let mut candidates = by_one_bit(codes, &unit, most, accept, goes_on)?;
     let is_all = candidates.len() < most;
 
@@ -95,11 +83,6 @@ pub fn nearest(
     }
     candidates.sort_unstable_by(in_order);
     Ok(Nearest { candidates, is_all })
-}
-
-/// Candidates that are kept beyond those that are wanted, of so many entries that may be found.
-fn spare(entries: usize) -> usize {
-    FEWEST_SPARE.min(entries / MOST_SPARE_SHARE).max(entries / SPARE_SHARE)
 }
 
 /// The estimates by four bits.
@@ -127,7 +110,7 @@ fn by_one_bit(
     codes: &[Codes],
     unit: &[f32],
     limit: usize,
-    accept: Option<Accept<'_>>,
+    accept: Option<&dyn Fn(usize, usize) -> bool>,
     goes_on: GoesOn,
 ) -> Result<Vec<Candidate>, Error> {
     let mut best = Best::new(limit);
@@ -149,9 +132,7 @@ fn by_one_bit(
             for place in &places[..count] {
                 let (entry, estimate) = (first + place, estimates.as_flattened()[*place]);
                 // Those before it may have raised the threshold.
-                if estimate > best.threshold
-                    && accept.is_none_or(|accept| (accept.is_accepted)(source, entry))
-                {
+                if estimate > best.threshold && accept.is_none_or(|accept| accept(source, entry)) {
                     best.push(Candidate { source, entry, estimate });
                 }
             }

@@ -1,7 +1,7 @@
 //! What the codes promise, on vectors made up around a few centres.
 
 use proptest::prelude::*;
-use rag_vector::{Accept, Candidate, Codes, Encoder, Error, FORMAT_VERSION, centre, nearest};
+use rag_vector::{Candidate, Codes, Encoder, Error, FORMAT_VERSION, centre, nearest};
 
 const DIMENSION: usize = 100;
 
@@ -129,9 +129,8 @@ fn sets_of_no_or_one_vector_or_of_equal_ones_are_searched() {
 #[test]
 fn what_is_not_accepted_takes_no_place() {
     let codes = [codes(&vectors(300)), codes(&vectors(300))];
-    let is_accepted = |source: usize, entry: usize| source == 1 && entry.is_multiple_of(10);
-    let accept = Accept { entries: codes[1].len() / 10, is_accepted: &is_accepted };
-    let found = nearest(&codes, &vector(77), 30, Some(accept), || true).expect("candidates");
+    let accept = |source: usize, entry: usize| source == 1 && entry.is_multiple_of(10);
+    let found = nearest(&codes, &vector(77), 30, Some(&accept), || true).expect("candidates");
     assert!(found.is_all && found.candidates.len() == 30);
     assert!(found.candidates.iter().all(|c| c.source == 1 && c.entry.is_multiple_of(10)));
 }
