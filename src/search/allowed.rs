@@ -31,7 +31,7 @@ pub(crate) struct Allowed<'a> {
     listed: OnceCell<Listed>,
     /// Chunks of the domains that were asked about to know how many are let through.
     sample: Asked,
-    /// Chunks and documents that were found and asked about.
+    /// Chunks and documents that a retriever has found and that were asked about.
     hits: Cell<Asked>,
 }
 
@@ -115,6 +115,11 @@ impl<'a> Allowed<'a> {
         }
         let chunks = chunk::ids_of_documents(&self.domains, &documents)?.into_iter().collect();
         Ok(self.listed.get_or_init(|| Listed { documents, chunks }))
+    }
+
+    /// A retriever begins: what others have found says nothing of how many of its hits are let through.
+    pub(super) fn begin(&self) {
+        self.hits.set(Asked::default());
     }
 
     /// About how many hits must be ranked for so many of them to be let through.

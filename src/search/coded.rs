@@ -23,9 +23,6 @@ use std::time::{Duration, Instant};
 /// estimates were wrong by tells how many more are worth it.
 const FEWEST_SPARE: usize = 16;
 
-/// How many times as many hits are looked for where too few of them are still there.
-const REFILL: usize = 4;
-
 /// Between two times that a session asks for codes that are missing.
 const BETWEEN_REQUESTS: Duration = Duration::from_secs(10);
 
@@ -121,7 +118,7 @@ impl CodedEntries {
         let is_allowed = |id: Id| listed.is_none_or(|listed| listed.chunks.contains_key(&id));
         let accept = |source: usize, entry: usize| is_allowed(self.segments[source].1.id(entry as u32));
         let accept: Option<&dyn Fn(usize, usize) -> bool> = listed.is_some().then_some(&accept);
-        let mut wanted = asked.map_or(limit, |allowed| allowed.at_first(limit));
+        let mut wanted = asked.map_or(limit, |allowed| allowed.at_first(limit + FEWEST_SPARE));
         loop {
             let found = rag_vector::nearest(&self.codes, vector, wanted, accept, interrupts::goes_on)?;
             let chunks: Vec<(Id, Id)> = found.candidates.iter().map(|c| self.chunk(c)).collect();
@@ -140,7 +137,7 @@ impl CodedEntries {
                     return Ok(None);
                 }
                 if passing.len() < limit && !found.is_all {
-                    wanted = allowed.at_first(limit).max(wanted * 2);
+                    wanted = top_up::more(wanted, limit, passing.len());
                     continue;
                 }
                 compared.retain(|(_, id)| passing.contains(id));
@@ -161,7 +158,7 @@ impl CodedEntries {
             if hits.len() >= limit || found.is_all {
                 return Ok(Some(hits));
             }
-            wanted *= REFILL;
+            wanted = top_up::more(wanted, limit, hits.len());
         }
     }
 

@@ -43,6 +43,9 @@ pub(crate) fn retrieve<R: Retriever>(
     allowed: Option<&Allowed<'_>>,
     mut visible: impl FnMut(&[Id]) -> Result<HashSet<Id>>,
 ) -> Result<Vec<Ranked>> {
+    if let Some(allowed) = allowed {
+        allowed.begin();
+    }
     let is_listed = || allowed.and_then(Allowed::listed).is_some();
     let first = allowed.filter(|_| !R::FILTERS).map_or(limit, |allowed| allowed.at_first(limit));
     let seen = |ids: &[Id]| {

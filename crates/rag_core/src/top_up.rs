@@ -67,9 +67,9 @@ pub fn look_through<E>(
     Ok(Some(looked_at))
 }
 
-/// How many to ask for, for `limit` visible ones, where of those asked for so many were. A quarter more than by that part,
-/// which is never the same.
-fn more(asked: usize, limit: usize, visible: usize) -> usize {
+/// How many to ask for, for `limit` visible ones, where of those asked for so many were: more, and at most eight times as
+/// many. A quarter more than by that part, which is never the same.
+pub fn more(asked: usize, limit: usize, visible: usize) -> usize {
     let needed = asked.saturating_mul(limit) / visible.max(1);
     let (least, most) = (asked.saturating_add(asked.div_ceil(2)), asked.saturating_mul(8));
     needed.saturating_add(needed / 4).clamp(least, most)
