@@ -3,10 +3,12 @@
 use crate::collection::create::new_collection;
 use crate::collection::name::{DEFAULT_COLLECTION, choose, missing, missing_among, split_name};
 use crate::error::{Error, Result, excerpt};
-use crate::pg::{elevation, principal, server};
+use crate::pg::circumstances::Circumstances;
+use crate::pg::{elevation, principal, server, transaction};
 use crate::storage::collection::{self, Collection};
 use crate::storage::{Id, is_attached};
 use pgrx::PgSqlErrorCode;
+use std::cell::RefCell;
 
 /// Where a document goes, in the words of `rag.document`.
 #[derive(Debug, Clone)]
@@ -15,6 +17,40 @@ pub(crate) struct Target {
     /// Canonical name: `OWNER/NAME` where the collection is not the document owner's.
     pub(crate) collection: String,
     pub(crate) owner: String,
+}
+
+thread_local! {
+    static LAST: RefCell<Option<Resolved>> = const { RefCell::new(None) };
+}
+
+/// Where the last row of a statement went.
+struct Resolved {
+    under: Circumstances,
+    /// What stood after the row's own writes.
+    command: u32,
+    /// Collection and owner as they were given.
+    given: (String, String),
+    target: Target,
+}
+
+/// Where a row goes, by the row before it in the same statement: the statement's rights are those of its beginning. Not if
+/// the transaction has written anything but these rows.
+pub(crate) fn of_last_row(name: &str, owner: &str) -> Option<Target> {
+    LAST.with_borrow(|last| {
+        let last = last.as_ref().filter(|last| last.given.0 == name && last.given.1 == owner)?;
+        let holds = last.command == transaction::command() && last.under == Circumstances::now();
+        holds.then(|| last.target.clone())
+    })
+}
+
+/// Keeps where a row has gone for [`of_last_row`], once everything is written that it brings along.
+pub(crate) fn keep_for_next_row(given: (String, String), target: Target) {
+    LAST.set(Some(Resolved {
+        under: Circumstances::now(),
+        command: transaction::command(),
+        given,
+        target,
+    }));
 }
 
 /// Finds the domain for a document of `owner` in a collection, and makes it if it is the first document there.

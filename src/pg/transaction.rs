@@ -17,6 +17,12 @@ pub(crate) fn has_written() -> bool {
     unsafe { pg_sys::GetTopTransactionIdIfAny() != pg_sys::InvalidTransactionId }
 }
 
+/// Number of the transaction's current command: it grows once something was written.
+pub(crate) fn command() -> u32 {
+    // SAFETY: only looks at the backend's own transaction state; the command counts as one that has written only for true.
+    unsafe { pg_sys::GetCurrentCommandId(false) }
+}
+
 /// Whether each statement of the transaction takes a new snapshot (READ COMMITTED).
 pub(crate) fn sees_new_commits() -> bool {
     // SAFETY: reads a variable of the backend.

@@ -29,8 +29,11 @@ pub(super) const CLAIM: usize = 8;
 /// the statement.
 const CLAIM_AFTER_SHORT: usize = 24;
 
-/// Chunks after which a batch is written, though claimed documents are left.
+/// Chunks after which a batch is written, though claimed documents are left: at once if it has taken [`MORE_TIME`] already.
 const BATCH_CHUNKS: usize = 64;
+
+/// Chunks after which it is written even if it took less: each batch has a segment, which has to be merged with others.
+const MOST_BATCH_CHUNKS: usize = 256;
 
 /// Time after which a batch is written: how long a document that is ready waits for its neighbours.
 const BATCH_TIME: Duration = Duration::from_secs(2);
@@ -166,7 +169,7 @@ impl<'a> Turn<'a> {
                 has_room
             }
         };
-        if goes_on && (self.chunks() >= BATCH_CHUNKS || self.since.elapsed() >= BATCH_TIME) {
+        if goes_on && self.is_batch() {
             let goes_on = self.embed_short()?;
             self.write()?;
             return Ok(goes_on);
@@ -195,6 +198,12 @@ impl<'a> Turn<'a> {
         let document = loaded.swap_remove(index);
         self.read_ahead = (Instant::now(), loaded);
         Ok(document)
+    }
+
+    /// Whether what is at hand is to be written.
+    fn is_batch(&self) -> bool {
+        let (chunks, age) = (self.chunks(), self.since.elapsed());
+        chunks >= MOST_BATCH_CHUNKS || chunks >= BATCH_CHUNKS && age >= MORE_TIME || age >= BATCH_TIME
     }
 
     fn chunks(&self) -> usize {

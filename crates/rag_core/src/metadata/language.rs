@@ -6,6 +6,18 @@ const MAX_BYTES: usize = 16 * 1024;
 /// Letters below which a guess is a throw of dice.
 const MIN_LETTERS: usize = 40;
 
+/// Words of English alone, below which a text is not plainly English.
+const LEAST_ENGLISH_WORDS: usize = 4;
+
+/// One in so many words of a plainly English text is of English alone.
+const ENGLISH_SHARE: usize = 10;
+
+/// One in so many words of a text that is partly in another language has letters beyond ASCII.
+const FOREIGN_SHARE: usize = 25;
+
+/// Bytes of the longest of these words.
+const LONGEST_ENGLISH_WORD: usize = 7;
+
 /// ISO 639-3 codes that the detector knows, with their two letters.
 const CODES: &str = "afr af aka ak amh am ara ar aze az bel be ben bn bul bg cat ca ces cs cmn zh dan da deu de ell el \
 eng en epo eo est et fin fi fra fr guj gu heb he hin hi hrv hr hun hu hye hy ind id ita it jav jv jpn ja kan kn kat ka \
@@ -23,8 +35,39 @@ pub fn language_of(text: &str) -> Option<&'static str> {
     if text.chars().filter(|c| c.is_alphabetic()).take(MIN_LETTERS).count() < MIN_LETTERS {
         return None;
     }
+    if is_plainly_english(text) {
+        return Some("en");
+    }
     let found = whatlang::detect(text).filter(whatlang::Info::is_reliable)?;
     short_code(found.lang().code())
+}
+
+/// Whether so many words are English alone that no other language can be the text's: of an English text they are about a
+/// seventh. The detector compares a text with each of its languages, however short it is, and most texts are English.
+fn is_plainly_english(text: &str) -> bool {
+    let mut words = 0;
+    let mut english = 0;
+    let mut beyond_ascii = 0;
+    for word in text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty()) {
+        words += 1;
+        english += usize::from(is_english_alone(word));
+        beyond_ascii += usize::from(!word.is_ascii());
+    }
+    english >= LEAST_ENGLISH_WORDS && english * ENGLISH_SHARE >= words && beyond_ascii * FOREIGN_SHARE <= words
+}
+
+/// Whether a word is frequent in English, and rare or unknown in each other language of the detector: not so `of` or `was`.
+fn is_english_alone(word: &str) -> bool {
+    let mut lower = [0; LONGEST_ENGLISH_WORD];
+    let Some(lower) = lower.get_mut(..word.len()) else { return false };
+    lower.copy_from_slice(word.as_bytes());
+    lower.make_ascii_lowercase();
+    matches!(
+        &*lower,
+        b"the" | b"and" | b"that" | b"with" | b"this" | b"which" | b"from" | b"are" | b"were" | b"have" | b"has"
+            | b"been" | b"not" | b"these" | b"their" | b"they" | b"would" | b"when" | b"than" | b"into" | b"between"
+            | b"other" | b"there" | b"what" | b"you" | b"your" | b"should" | b"will" | b"its"
+    )
 }
 
 /// The language of a text, as a code, if it is none of `known`: told by the script, and from some 40 letters on by the

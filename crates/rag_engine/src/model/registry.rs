@@ -92,13 +92,17 @@ impl Registry {
         })
     }
 
-    /// The model of that name, or the default of its kind; loads it if it must.
+    /// The model of that name, or the default of its kind; loads it if it must. What its folder says is read once.
     pub fn model(
         self: &Arc<Self>,
         name: Option<&str>,
         kind: ModelKind,
         deadline: Option<Instant>,
     ) -> Result<Arc<Model>, Failure> {
+        let open = ready(&self.lock().models, name.unwrap_or(self.default_of(kind)));
+        if let Some(model) = open.filter(|model| model.folder.kind == kind) {
+            return Ok(model);
+        }
         let folder = self.folder(name, kind)?;
         let registry = self.clone();
         let key = folder.name.clone();
@@ -111,7 +115,12 @@ impl Registry {
         name: Option<&str>,
         deadline: Option<Instant>,
     ) -> Result<Arc<(ModelFolder, Arc<Tokenizer>)>, Failure> {
-        self.tokenizer_of(self.folder(name, ModelKind::Embedding)?, deadline)
+        let kind = ModelKind::Embedding;
+        let open = ready(&self.lock().tokenizers, name.unwrap_or(self.default_of(kind)));
+        if let Some(open) = open.filter(|open| open.0.kind == kind) {
+            return Ok(open);
+        }
+        self.tokenizer_of(self.folder(name, kind)?, deadline)
     }
 
     fn tokenizer_of(
@@ -188,19 +197,23 @@ impl Registry {
         }
     }
 
+    /// Name of the default model of a kind; empty where there is none.
+    fn default_of(&self, kind: ModelKind) -> &str {
+        match kind {
+            ModelKind::Embedding => &self.embedding_model,
+            ModelKind::Reranker => &self.rerank_model,
+            ModelKind::Chat => "",
+        }
+    }
+
     /// What the folder of that name says, or that of the default model of its kind.
     pub(crate) fn folder(&self, name: Option<&str>, kind: ModelKind) -> Result<ModelFolder, Failure> {
-        let default = match kind {
-            ModelKind::Embedding => self.embedding_model.as_str(),
-            ModelKind::Reranker => self.rerank_model.as_str(),
-            ModelKind::Chat => "",
-        };
         let what = match kind {
             ModelKind::Embedding => "embedding model",
             ModelKind::Reranker => "reranking model",
             ModelKind::Chat => "chat model",
         };
-        let asked = name.unwrap_or(default);
+        let asked = name.unwrap_or(self.default_of(kind));
         if asked.is_empty() {
             return Err(failure(FailureCode::NotLoaded, format!("no {what} is configured"))
                 .hint("Name one in the server's configuration, or in the call."));
@@ -314,6 +327,14 @@ impl Registry {
 
     fn lock(&self) -> MutexGuard<'_, Loaded> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is open under a name.
+fn ready<T>(slots: &Slots<T>, name: &str) -> Option<Arc<T>> {
+    match slots.get(name) {
+        Some(Slot::Ready(value)) => Some(value.clone()),
+        _ => None,
     }
 }
 
