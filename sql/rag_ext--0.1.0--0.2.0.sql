@@ -364,26 +364,75 @@ SELECT pg_extension_config_dump('rag.entity_relation', '');
 SELECT pg_extension_config_dump('rag.document_link', '');
 SELECT pg_extension_config_dump('rag.graph_job', '');
 
+-- Called by the definer's triggers alone: EXECUTE is granted to nobody. By index alone, as rag.forget_documents.
+CREATE FUNCTION rag.forget_metadata(domain_ids uuid[], document_ids uuid[]) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET enable_indexscan = on SET enable_indexonlyscan = on SET enable_bitmapscan = on AS $$
+BEGIN
+    DELETE FROM rag.metadata_value m USING unnest(domain_ids, document_ids) AS g (domain_id, id)
+    WHERE m.domain_id = g.domain_id AND m.document_id = g.id;
+END $$;
+COMMENT ON FUNCTION rag.forget_metadata(uuid[], uuid[]) IS 'Deletes metadata rows of documents.';
+
+-- Called by the definer's triggers alone: EXECUTE is granted to nobody. By index alone, as rag.forget_documents.
+CREATE FUNCTION rag.process_again(domain_ids uuid[], document_ids uuid[]) RETURNS boolean
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET enable_indexscan = on SET enable_indexonlyscan = on SET enable_bitmapscan = on AS $$
+BEGIN
+    UPDATE rag.job j
+    SET state = 'queued', kind = 'process', tries = 0, due_at = clock_timestamp(), queued_at = clock_timestamp(),
+        started_at = NULL, finished_at = NULL, worker_pid = NULL, worker_start = NULL
+    FROM unnest(domain_ids, document_ids) AS g (domain_id, id)
+    WHERE j.domain_id = g.domain_id AND j.document_id = g.id
+      AND (j.state IN ('done', 'running') OR j.state = 'queued' AND j.kind <> 'process');
+    RETURN FOUND;
+END $$;
+COMMENT ON FUNCTION rag.process_again(uuid[], uuid[]) IS 'Queues documents that were processed already; says whether there are any.';
+
 -- Renamed documents are processed again, for their graph.
 CREATE OR REPLACE FUNCTION rag.document_after_update() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
     SET enable_indexscan = on SET enable_indexonlyscan = on SET enable_bitmapscan = on AS $$
 DECLARE
-    moved boolean;
-    queued boolean;
+    left_domains uuid[];
+    moved uuid[];
+    queued_domains uuid[];
+    queued uuid[];
+    versions bigint[];
+    renamed_domains uuid[];
+    renamed uuid[];
+    described_domains uuid[];
+    described uuid[];
 BEGIN
-    SELECT bool_or(o.domain_id <> n.domain_id), bool_or(n.version > o.version)
-    INTO moved, queued
-    FROM changed n JOIN original o ON o.id = n.id;
+    -- FULL, though each row has its other: the plan is made for the first statement of a session and serves a million rows as
+    -- well, and this join is never one of each row with each.
+    WITH pair AS MATERIALIZED (
+        SELECT o.domain_id AS left_domain, n.domain_id, n.id, n.version,
+               n.domain_id <> o.domain_id AS moves,
+               n.version > o.version AS queues,
+               n.version = o.version AND n.uri IS DISTINCT FROM o.uri AS renames,
+               n.domain_id <> o.domain_id
+               OR (n.metadata, n.extracted, n.title, n.uri, n.media_type, n.collection, n.created_at)
+                  IS DISTINCT FROM
+                  (o.metadata, o.extracted, o.title, o.uri, o.media_type, o.collection, o.created_at) AS describes
+        FROM changed n FULL JOIN original o ON o.id = n.id
+    )
+    SELECT array_agg(p.left_domain) FILTER (WHERE p.moves), array_agg(p.id) FILTER (WHERE p.moves),
+           array_agg(p.domain_id) FILTER (WHERE p.queues), array_agg(p.id) FILTER (WHERE p.queues),
+           array_agg(p.version) FILTER (WHERE p.queues),
+           array_agg(p.domain_id) FILTER (WHERE p.renames), array_agg(p.id) FILTER (WHERE p.renames),
+           array_agg(p.domain_id) FILTER (WHERE p.describes), array_agg(p.id) FILTER (WHERE p.describes)
+    INTO left_domains, moved, queued_domains, queued, versions, renamed_domains, renamed, described_domains, described
+    FROM pair p;
 
-    IF moved THEN
-        PERFORM rag.forget_documents(array_agg(o.domain_id), array_agg(o.id))
-        FROM original o JOIN changed n ON n.id = o.id WHERE n.domain_id <> o.domain_id;
+    IF moved IS NOT NULL THEN
+        PERFORM rag.forget_documents(left_domains, moved);
     END IF;
-    IF queued THEN
+    IF queued IS NOT NULL THEN
         INSERT INTO rag.job AS j (domain_id, document_id, version)
-        SELECT n.domain_id, n.id, n.version FROM changed n JOIN original o ON o.id = n.id
-        WHERE n.version > o.version
+        SELECT q.domain_id, q.id, q.version FROM unnest(queued_domains, queued, versions) AS q (domain_id, id, version)
         ON CONFLICT (domain_id, document_id) DO UPDATE
             SET version = excluded.version, kind = 'process', state = 'queued', tries = 0, due_at = excluded.due_at,
                 queued_at = excluded.queued_at, started_at = NULL, finished_at = NULL, sqlstate = NULL,
@@ -391,32 +440,27 @@ BEGIN
         PERFORM rag.wake_workers();
     END IF;
     -- A document's relative links start at its uri, and its file's name is one of its names.
-    UPDATE rag.job j
-    SET state = 'queued', kind = 'process', tries = 0, due_at = clock_timestamp(), queued_at = clock_timestamp(),
-        started_at = NULL, finished_at = NULL, worker_pid = NULL, worker_start = NULL
-    FROM changed n JOIN original o ON o.id = n.id
-    WHERE n.uri IS DISTINCT FROM o.uri AND n.version = o.version AND current_setting('rag_ext.graph', true) = 'on'
-      AND j.domain_id = n.domain_id AND j.document_id = n.id
-      AND (j.state IN ('done', 'running') OR j.state = 'queued' AND j.kind <> 'process');
-    IF FOUND THEN
+    IF renamed IS NOT NULL AND current_setting('rag_ext.graph', true) = 'on'
+       AND rag.process_again(renamed_domains, renamed) THEN
         PERFORM rag.wake_workers();
     END IF;
-
-    DELETE FROM rag.metadata_value m USING changed n, original o
-    WHERE o.id = n.id AND m.domain_id = n.domain_id AND m.document_id = n.id
-      AND (n.metadata, n.extracted, n.title, n.uri, n.media_type, n.collection, n.created_at)
-          IS DISTINCT FROM (o.metadata, o.extracted, o.title, o.uri, o.media_type, o.collection, o.created_at);
-    INSERT INTO rag.metadata_value (domain_id, document_id, key, ordinal, text_value, number_value, boolean_value, time_value)
-    SELECT n.domain_id, n.id, m.*
-    FROM changed n JOIN original o ON o.id = n.id,
-         rag.metadata_rows(n.metadata, n.extracted,
-                           rag.document_fields(n.title, n.uri, n.media_type, n.collection, n.created_at)) m
-    WHERE n.domain_id <> o.domain_id
-       OR (n.metadata, n.extracted, n.title, n.uri, n.media_type, n.collection, n.created_at)
-          IS DISTINCT FROM (o.metadata, o.extracted, o.title, o.uri, o.media_type, o.collection, o.created_at);
-    IF queued AND current_setting('rag_ext.sync', true) = 'on' THEN
-        PERFORM rag.process_documents(array_agg(n.id)) FROM changed n JOIN original o ON o.id = n.id
-        WHERE n.version > o.version;
+    IF described IS NOT NULL THEN
+        PERFORM rag.forget_metadata(described_domains, described);
+        WITH document AS MATERIALIZED (
+            SELECT n.domain_id, n.id, n.metadata, n.extracted, n.title, n.uri, n.media_type, n.collection, n.created_at,
+                   d.id IS NOT NULL AS is_described
+            FROM changed n FULL JOIN unnest(described) AS d (id) ON d.id = n.id
+        )
+        INSERT INTO rag.metadata_value
+            (domain_id, document_id, key, ordinal, text_value, number_value, boolean_value, time_value)
+        SELECT d.domain_id, d.id, m.*
+        FROM document d,
+             rag.metadata_rows(d.metadata, d.extracted,
+                               rag.document_fields(d.title, d.uri, d.media_type, d.collection, d.created_at)) m
+        WHERE d.is_described;
+    END IF;
+    IF queued IS NOT NULL AND current_setting('rag_ext.sync', true) = 'on' THEN
+        PERFORM rag.process_documents(queued);
     END IF;
     RETURN NULL;
 END $$;

@@ -45,12 +45,7 @@ pub(crate) fn of_last_row(name: &str, owner: &str) -> Option<Target> {
 
 /// Keeps where a row has gone for [`of_last_row`], once everything is written that it brings along.
 pub(crate) fn keep_for_next_row(given: (String, String), target: Target) {
-    LAST.set(Some(Resolved {
-        under: Circumstances::now(),
-        command: transaction::command(),
-        given,
-        target,
-    }));
+    LAST.set(Some(Resolved { under: Circumstances::now(), command: transaction::command(), given, target }));
 }
 
 /// Finds the domain for a document of `owner` in a collection, and makes it if it is the first document there.

@@ -10,6 +10,8 @@ mod failing;
 mod filtering;
 #[path = "ingest/hostile.rs"]
 mod hostile;
+#[path = "ingest/many_rows.rs"]
+mod many_rows;
 #[path = "ingest/synchronous.rs"]
 mod synchronous;
 #[path = "ingest/whole_rows.rs"]

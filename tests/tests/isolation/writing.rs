@@ -157,6 +157,8 @@ fn nobody_writes_in_anothers_name() {
     for call in [
         "rag.forget_documents('{}', '{}')",
         "rag.forget_feedback('{}', '{}')",
+        "rag.forget_metadata('{}', '{}')",
+        "rag.process_again('{}', '{}')",
         "rag.set_rights('public', 'write')",
         "rag.adopt_principal(0::regrole, 'x')",
         "rag_enable('public')",

@@ -53,7 +53,9 @@ fn is_plainly_english(text: &str) -> bool {
         english += usize::from(is_english_alone(word));
         beyond_ascii += usize::from(!word.is_ascii());
     }
-    english >= LEAST_ENGLISH_WORDS && english * ENGLISH_SHARE >= words && beyond_ascii * FOREIGN_SHARE <= words
+    english >= LEAST_ENGLISH_WORDS
+        && english * ENGLISH_SHARE >= words
+        && beyond_ascii * FOREIGN_SHARE <= words
 }
 
 /// Whether a word is frequent in English, and rare or unknown in each other language of the detector: not so `of` or `was`.
@@ -64,9 +66,35 @@ fn is_english_alone(word: &str) -> bool {
     lower.make_ascii_lowercase();
     matches!(
         &*lower,
-        b"the" | b"and" | b"that" | b"with" | b"this" | b"which" | b"from" | b"are" | b"were" | b"have" | b"has"
-            | b"been" | b"not" | b"these" | b"their" | b"they" | b"would" | b"when" | b"than" | b"into" | b"between"
-            | b"other" | b"there" | b"what" | b"you" | b"your" | b"should" | b"will" | b"its"
+        b"the"
+            | b"and"
+            | b"that"
+            | b"with"
+            | b"this"
+            | b"which"
+            | b"from"
+            | b"are"
+            | b"were"
+            | b"have"
+            | b"has"
+            | b"been"
+            | b"not"
+            | b"these"
+            | b"their"
+            | b"they"
+            | b"would"
+            | b"when"
+            | b"than"
+            | b"into"
+            | b"between"
+            | b"other"
+            | b"there"
+            | b"what"
+            | b"you"
+            | b"your"
+            | b"should"
+            | b"will"
+            | b"its"
     )
 }
 
@@ -148,6 +176,31 @@ mod tests {
         ] {
             assert_eq!(language_of(text), Some(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn a_text_with_english_words_in_it_is_in_its_own_language() {
+        let english =
+            "The committee met on Tuesday and decided that the bridge would be closed for these repairs.";
+        assert!(is_plainly_english(english));
+        assert!(is_plainly_english(&format!("{english} {english} The façade was not seen.")));
+        for (text, expected) in [
+            (
+                "Im Handbuch steht: »File has been saved with these settings.« Diese Meldung erscheint nach dem Speichern, \
+                 wenn alle Einstellungen stimmen und die Datei geschrieben werden konnte. Wird sie nicht angezeigt, so ist bitte \
+                 zuerst nachzusehen, wer in dem Verzeichnis schreiben darf und ob genug Platz auf dem Laufwerk ist.",
+                Some("de"),
+            ),
+            (
+                "De commissie van de gemeente is van mening dat het water in de haven niet was gemeten, en dat is wat er in het \
+                 verslag staat; of het waar is, weet niemand.",
+                None,
+            ),
+        ] {
+            assert!(!is_plainly_english(text), "{text}");
+            assert_eq!(language_of(text), expected, "{text}");
+        }
+        assert!(!is_plainly_english("The and that."));
     }
 
     #[test]
