@@ -18,20 +18,21 @@ use rag_wire::Lane;
 pub(crate) fn store(new: &NewDocument<'_>, priority: Option<i32>, sync: bool) -> Result<Id> {
     let bytes = new.content.map(str::as_bytes).or(new.file).unwrap_or_default();
     check_size(bytes.len())?;
-    let goes_to = target::resolve(new.collection, &principal::current_owner()?)?;
-    let same = match new.uri {
+    // A row that is written finds its place itself.
+    let goes_to = || target::resolve(new.collection, &principal::current_owner()?);
+    let known = match new.uri {
         Some(_) => None,
-        None => document::find_by_hash(goes_to.domain, &sha256(bytes))?,
+        None => document::find_by_hash(goes_to()?.domain, &sha256(bytes))?,
     };
-    let stored = match (same, new.uri) {
-        (Some(same), _) => same,
-        (None, _) => match (document::upsert(new)?, new.uri) {
-            (Some(changed), _) => changed,
-            (None, Some(uri)) => document::find_by_uri(&goes_to.collection, &goes_to.owner, uri)?
-                .ok_or_else(|| Error::internal("an upsert found neither a new nor an old row"))?,
-            (None, None) => return Err(Error::internal("a row without key was not inserted")),
-        },
+    let stored = match known.map_or_else(|| document::upsert(new), |same| Ok(Some(same)))? {
+        Some(stored) => Some(stored),
+        // Its row says all that already.
+        None => {
+            let there = goes_to()?;
+            new.uri.map_or(Ok(None), |uri| document::find_by_uri(&there.collection, &there.owner, uri))?
+        }
     };
+    let stored = stored.ok_or_else(|| Error::internal("neither a new nor an old row was found"))?;
     if let Some(priority) = priority
         && let Some((domain, ..)) = document::locate(stored)?
     {

@@ -104,10 +104,12 @@ pub(crate) fn find_by_uri(collection: &str, owner: &str, uri: &str) -> Result<Op
     Ok(found.map(id))
 }
 
-/// A document without uri and with this content, if the domain has one.
+/// A document without uri and with this content, if the domain has one. By its hash: the planner knows nothing of either
+/// column, and might go over all documents without uri.
 pub(crate) fn find_by_hash(domain: Id, sha256: &[u8]) -> Result<Option<Id>> {
     let found = spi::read_latest_one(
-        "SELECT id FROM rag.document WHERE domain_id = $1 AND sha256 = $2 AND uri IS NULL ORDER BY id LIMIT 1",
+        "SELECT d.id FROM (SELECT id, uri FROM rag.document WHERE domain_id = $1 AND sha256 = $2 OFFSET 0) d
+         WHERE d.uri IS NULL ORDER BY d.id LIMIT 1",
         vec![uuid(domain).into(), sha256.to_vec().into()],
         |row| row.require::<Uuid>(1),
     )?;
