@@ -211,9 +211,9 @@ pub(crate) fn answer(request: &AnswerRequest<'_>) -> Result<Answer> {
 /// Searches, and scores what is found.
 fn find(request: &AnswerRequest<'_>) -> Result<Found> {
     let ended = |answer| Ok(Found::Ended(Box::new(answer)));
-    let (documents, pending) = document::counts(&request.scope.ids())?;
+    let (has_documents, pending) = document::pending(&request.scope.ids())?;
     let mut stages = Stages::default();
-    if documents == 0 {
+    if !has_documents {
         return ended(refused(Refusal::NoDocuments, Method::Extractive, pending, Vec::new(), stages));
     }
     let may_generate = request.options.generate && config::has_chat_model();

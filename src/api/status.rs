@@ -7,7 +7,8 @@ use crate::error::Result;
 use crate::pg::ErrorReport;
 use crate::pg::notes::{self, Log};
 use crate::pg::{elevation, principal, server, shared, transaction};
-use crate::storage::{self, job::Steered};
+use crate::storage;
+use crate::storage::steering::{self, Steered};
 use pgrx::JsonB;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
@@ -171,7 +172,7 @@ fn describe_gateways(lines: &mut Lines) -> Result<()> {
 fn describe_documents(lines: &mut Lines) -> Result<()> {
     let scope = crate::search::scope::Scope::resolve(None)?;
     let (documents, pending) = storage::document::counts(&scope.ids())?;
-    let failed = storage::job::unfinished(Steered::Domains(&scope.ids()))?.failed;
+    let failed = steering::unfinished(Steered::Domains(&scope.ids()))?.failed;
     lines.good(format!("your documents: {documents}, of which {pending} pending"));
     if failed > 0 {
         lines.bad(format!("{failed} of your documents failed: SELECT * FROM rag.failed_job"));

@@ -11,7 +11,7 @@ use crate::pg::ErrorReport;
 use crate::pg::{elevation, interrupts, server, transaction};
 use crate::rights;
 use crate::search::scope::Scope;
-use crate::storage::job::Steered;
+use crate::storage::steering::{self, Steered};
 use crate::storage::{Id, collection, document, graph_job, id, job};
 use crate::workers;
 use pgrx::prelude::*;
@@ -179,7 +179,7 @@ const TRIES: usize = 200;
 
 fn cancel(steered: Steered<'_>) -> Result<i64> {
     giving_way(|| {
-        let cancelled = job::cancel(steered)?;
+        let cancelled = steering::cancel(steered)?;
         graph_job::cancel(steered)?;
         Ok(cancelled)
     })
@@ -188,7 +188,7 @@ fn cancel(steered: Steered<'_>) -> Result<i64> {
 fn retry(steered: Steered<'_>) -> Result<i64> {
     let mut asks_again = false;
     let retried = giving_way(|| {
-        let retried = job::retry_failed(steered)?;
+        let retried = steering::retry_failed(steered)?;
         asks_again = graph_job::retry(steered)?;
         Ok(retried)
     })?;

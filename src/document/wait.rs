@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::pg::{elevation, interrupts, transaction};
-use crate::storage::job::{self, Steered, Unfinished};
+use crate::storage::steering::{self, Steered, Unfinished};
 use crate::storage::{Id, attachment};
 use std::time::{Duration, Instant};
 
@@ -74,11 +74,11 @@ impl Work {
     }
 
     fn is_left(&self) -> Result<bool> {
-        Ok(self.is_following || self.look(job::is_left)?.contains(&true))
+        Ok(self.is_following || self.look(steering::is_left)?.contains(&true))
     }
 
     fn unfinished(&self) -> Result<Unfinished> {
-        let found = self.look(job::unfinished)?.into_iter();
+        let found = self.look(steering::unfinished)?.into_iter();
         Ok(found.fold(Unfinished::default(), |sum, of| Unfinished {
             jobs: sum.jobs + of.jobs,
             paused: sum.paused + of.paused,
@@ -91,7 +91,7 @@ impl Work {
         if !transaction::has_written() {
             return Ok(false);
         }
-        let queued_by = self.look(job::queueing_transactions)?;
+        let queued_by = self.look(steering::queueing_transactions)?;
         Ok(queued_by.iter().flatten().chain(&self.changed_by).any(|xid| transaction::is_own_xid(*xid)))
     }
 }

@@ -284,6 +284,17 @@ pub(crate) fn fail(domain: Id, document: Id, version: i64, error: &str) -> Resul
     )
 }
 
+/// Whether these domains have documents, and how many are pending: what it costs grows with those alone.
+pub(crate) fn pending(domains: &[Id]) -> Result<(bool, i64)> {
+    let found = spi::look_up(
+        "SELECT EXISTS (SELECT FROM rag.document d WHERE d.domain_id = ANY ($1)),
+                (SELECT count(*) FROM rag.document d WHERE d.domain_id = ANY ($1) AND d.status = 'pending')",
+        vec![super::uuids(domains.iter().copied()).into()],
+        |row| Ok((row.require(1)?, row.require(2)?)),
+    )?;
+    Ok(found.into_iter().next().unwrap_or((false, 0)))
+}
+
 /// How many documents of these domains are in each state: (all, pending).
 pub(crate) fn counts(domains: &[Id]) -> Result<(i64, i64)> {
     let found = spi::read_snapshot_one(

@@ -185,10 +185,10 @@ fn mention_of_row(row: &spi::Row) -> Result<MentionRow> {
     })
 }
 
-/// Where the domains name these keys: at most `limit` places of each, the first of the index. To sort before they are counted
-/// would be to read what everybody names.
+/// Where the domains name these keys: at most `limit` places of each, the first of the index. To sort before they are counted,
+/// or to scan for a bitmap, would be to read what everybody names.
 pub(crate) fn mentions_of(domains: &[Id], keys: &[String], limit: usize) -> Result<Vec<MentionRow>> {
-    spi::read_snapshot(
+    spi::look_up(
         "SELECT m.key, m.kind, m.name, m.document_id, m.chunk_id, m.weight
          FROM unnest($2::text[]) k (key)
          CROSS JOIN LATERAL (
@@ -248,7 +248,7 @@ pub(crate) struct RelationRow {
 
 /// Relations of these keys in the domains: at most `limit` of each and direction.
 pub(crate) fn relations_of(domains: &[Id], keys: &[String], limit: usize) -> Result<Vec<RelationRow>> {
-    spi::read_snapshot(
+    spi::look_up(
         "SELECT k.key, r.relation, r.other, r.is_subject, r.document_id, r.chunk_id
          FROM unnest($2::text[]) k (key)
          CROSS JOIN LATERAL (
@@ -309,7 +309,7 @@ fn link_of_row(row: &spi::Row) -> Result<LinkRow> {
 /// number the one whose title or file name has it, which index `entity_mention_title` knows. At most `limit` links of each
 /// document, the strongest ones.
 pub(crate) fn links_from(domains: &[Id], documents: &[Id], limit: usize) -> Result<Vec<LinkRow>> {
-    spi::read_snapshot(
+    spi::look_up(
         "SELECT DISTINCT d.id, t.id, true, l.strength, l.chunk_id
          FROM unnest($2::uuid[]) d (id)
          CROSS JOIN LATERAL (
@@ -339,7 +339,7 @@ pub(crate) fn links_from(domains: &[Id], documents: &[Id], limit: usize) -> Resu
 /// The documents of the domains that point to these, as [`links_from`] has it: the strongest links of the first that are
 /// found of each name.
 pub(crate) fn links_to(domains: &[Id], documents: &[Id], limit: usize) -> Result<Vec<LinkRow>> {
-    spi::read_snapshot(
+    spi::look_up(
         "SELECT DISTINCT n.id, l.document_id, false, l.strength, l.chunk_id
          FROM (SELECT d.id, 'address' AS kind, d.uri AS target FROM rag.document d
                WHERE d.domain_id = ANY ($1) AND d.id = ANY ($2) AND d.uri IS NOT NULL

@@ -2,7 +2,8 @@
 //!
 //! For workers, and elevated.
 
-use super::job::{Pause, Steered};
+use super::job::Pause;
+use super::steering::Steered;
 use super::{Id, id, uuid, uuids};
 use crate::error::Result;
 use crate::pg::spi;
@@ -67,10 +68,13 @@ pub(crate) fn forget_collection(collection: Id) -> Result<()> {
 
 /// Has the chat model asked once more about what was skipped or failed.
 pub(crate) fn retry(steered: Steered<'_>) -> Result<bool> {
+    let is_meant = steered.condition();
     let retried = spi::execute(
-        "UPDATE rag.graph_job SET state = 'queued', tries = 0, due_at = clock_timestamp(), finished_at = NULL, error = NULL
-         WHERE domain_id = ANY ($1) AND ($2 IS NULL OR document_id = $2) AND state IN ('skipped', 'failed')
-         RETURNING 1",
+        &format!(
+            "UPDATE rag.graph_job j
+             SET state = 'queued', tries = 0, due_at = clock_timestamp(), finished_at = NULL, error = NULL
+             WHERE {is_meant} AND j.state IN ('skipped', 'failed') RETURNING 1"
+        ),
         steered.args(),
         |_| Ok(()),
     )?;
@@ -79,10 +83,14 @@ pub(crate) fn retry(steered: Steered<'_>) -> Result<bool> {
 
 /// Has nothing asked that is queued or being asked: it failed.
 pub(crate) fn cancel(steered: Steered<'_>) -> Result<()> {
+    let is_meant = steered.condition();
     spi::run(
-        "UPDATE rag.graph_job SET state = 'failed', finished_at = clock_timestamp(), error = 'cancelled', worker_pid = NULL,
-                worker_start = NULL
-         WHERE domain_id = ANY ($1) AND ($2 IS NULL OR document_id = $2) AND state IN ('queued', 'running')",
+        &format!(
+            "UPDATE rag.graph_job j
+             SET state = 'failed', finished_at = clock_timestamp(), error = 'cancelled', worker_pid = NULL,
+                 worker_start = NULL
+             WHERE {is_meant} AND j.state IN ('queued', 'running')"
+        ),
         steered.args(),
     )
 }

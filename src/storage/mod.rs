@@ -35,6 +35,7 @@ pub(crate) mod relation;
 pub(crate) mod replacement;
 pub(crate) mod segment;
 pub(crate) mod source;
+pub(crate) mod steering;
 pub(crate) mod vector_codes;
 pub(crate) mod verify;
 
