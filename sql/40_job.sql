@@ -115,7 +115,7 @@ END $$;
 COMMENT ON FUNCTION rag.forget_metadata(uuid[], uuid[]) IS 'Deletes metadata rows of documents.';
 
 -- Called by the definer's triggers alone: EXECUTE is granted to nobody. By index alone, as rag.forget_documents.
-CREATE FUNCTION rag.process_again(domain_ids uuid[], document_ids uuid[]) RETURNS boolean
+CREATE FUNCTION rag.process_anew(domain_ids uuid[], document_ids uuid[]) RETURNS boolean
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
     SET enable_indexscan = on SET enable_indexonlyscan = on SET enable_bitmapscan = on AS $$
@@ -128,7 +128,7 @@ BEGIN
       AND (j.state IN ('done', 'running') OR j.state = 'queued' AND j.kind <> 'process');
     RETURN FOUND;
 END $$;
-COMMENT ON FUNCTION rag.process_again(uuid[], uuid[]) IS 'Queues documents that were processed already; says whether there are any.';
+COMMENT ON FUNCTION rag.process_anew(uuid[], uuid[]) IS 'Queues documents that were processed already; says whether there are any.';
 
 CREATE FUNCTION rag.document_after_update() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
@@ -178,9 +178,10 @@ BEGIN
         PERFORM rag.wake_workers();
     END IF;
     -- A document's relative links start at its uri, and its file's name is one of its names.
-    IF renamed IS NOT NULL AND current_setting('rag_ext.graph', true) = 'on'
-       AND rag.process_again(renamed_domains, renamed) THEN
-        PERFORM rag.wake_workers();
+    IF renamed IS NOT NULL AND current_setting('rag_ext.graph', true) = 'on' THEN
+        IF rag.process_anew(renamed_domains, renamed) THEN
+            PERFORM rag.wake_workers();
+        END IF;
     END IF;
     IF described IS NOT NULL THEN
         PERFORM rag.forget_metadata(described_domains, described);

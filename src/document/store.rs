@@ -20,19 +20,23 @@ pub(crate) fn store(new: &NewDocument<'_>, priority: Option<i32>, sync: bool) ->
     check_size(bytes.len())?;
     // A row that is written finds its place itself.
     let goes_to = || target::resolve(new.collection, &principal::current_owner()?);
-    let known = match new.uri {
+    let lost = || Error::internal("neither a new nor an old row was found");
+    let same = match new.uri {
         Some(_) => None,
         None => document::find_by_hash(goes_to()?.domain, &sha256(bytes))?,
     };
-    let stored = match known.map_or_else(|| document::upsert(new), |same| Ok(Some(same)))? {
-        Some(stored) => Some(stored),
-        // Its row says all that already.
-        None => {
-            let there = goes_to()?;
-            new.uri.map_or(Ok(None), |uri| document::find_by_uri(&there.collection, &there.owner, uri))?
-        }
+    let stored = match (same, new.uri) {
+        (Some(same), _) => same,
+        (None, None) => document::upsert(new)?.ok_or_else(lost)?,
+        (None, Some(uri)) => match document::upsert(new)? {
+            Some(stored) => stored,
+            // The row says all that already.
+            None => {
+                let there = goes_to()?;
+                document::find_by_uri(&there.collection, &there.owner, uri)?.ok_or_else(lost)?
+            }
+        },
     };
-    let stored = stored.ok_or_else(|| Error::internal("neither a new nor an old row was found"))?;
     if let Some(priority) = priority
         && let Some((domain, ..)) = document::locate(stored)?
     {

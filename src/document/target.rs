@@ -33,8 +33,8 @@ struct Resolved {
     target: Target,
 }
 
-/// Where a row goes, by the row before it in the same statement: the statement's rights are those of its beginning. Not if
-/// the transaction has written anything but these rows.
+/// Where a row goes, by the row before it in the same statement: what others do meanwhile to the collection counts from the
+/// next statement on. Not if the transaction has begun another command after one that has written.
 pub(crate) fn of_last_row(name: &str, owner: &str) -> Option<Target> {
     LAST.with_borrow(|last| {
         let last = last.as_ref().filter(|last| last.given.0 == name && last.given.1 == owner)?;

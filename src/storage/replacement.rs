@@ -64,12 +64,14 @@ pub(crate) fn replace(domain: Id, replacements: &[Replacement<'_>]) -> Result<Ve
     Ok(replaced.collect())
 }
 
-/// Takes away the chunks of documents that are not among these, with their embeddings. Elevated.
+/// Takes away the chunks of documents that are not among these, with their embeddings. EXCEPT, because a plan that is kept might
+/// compare each of many chunks with each. Elevated.
 pub(super) fn delete_others(domain: Id, documents: &[Id], kept: &[Id]) -> Result<()> {
     let gone = spi::execute(
         "DELETE FROM rag.chunk c
-         WHERE c.domain_id = $1 AND c.document_id = ANY ($2)
-           AND NOT EXISTS (SELECT FROM unnest($3::uuid[]) kept (id) WHERE kept.id = c.id)
+         WHERE c.domain_id = $1 AND c.id = ANY (ARRAY(
+             SELECT k.id FROM rag.chunk k WHERE k.domain_id = $1 AND k.document_id = ANY ($2)
+             EXCEPT SELECT unnest($3::uuid[])))
          RETURNING id",
         vec![
             uuid(domain).into(),
@@ -95,8 +97,9 @@ fn replace_sections(domain: Id, documents: &[Id], identified: &[Identified<'_>])
     let ids = || uuids(identified.iter().flat_map(|document| &document.section_ids).copied());
     spi::run(
         "DELETE FROM rag.section s
-         WHERE s.domain_id = $1 AND s.document_id = ANY ($2)
-           AND NOT EXISTS (SELECT FROM unnest($3::uuid[]) kept (id) WHERE kept.id = s.id)",
+         WHERE s.domain_id = $1 AND s.id = ANY (ARRAY(
+             SELECT k.id FROM rag.section k WHERE k.domain_id = $1 AND k.document_id = ANY ($2)
+             EXCEPT SELECT unnest($3::uuid[])))",
         vec![uuid(domain).into(), uuids(documents.iter().copied()).into(), ids().into()],
     )?;
     let sections = || identified.iter().flat_map(Identified::sections);

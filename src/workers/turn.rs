@@ -29,7 +29,7 @@ pub(super) const CLAIM: usize = 8;
 /// the statement.
 const CLAIM_AFTER_SHORT: usize = 24;
 
-/// Chunks after which a batch is written, though claimed documents are left: at once if it has taken [`MORE_TIME`] already.
+/// Chunks after which a batch that has taken [`MORE_TIME`] is written, though claimed documents are left.
 const BATCH_CHUNKS: usize = 64;
 
 /// Chunks after which it is written even if it took less: each batch has a segment, which has to be merged with others.

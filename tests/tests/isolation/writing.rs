@@ -158,7 +158,7 @@ fn nobody_writes_in_anothers_name() {
         "rag.forget_documents('{}', '{}')",
         "rag.forget_feedback('{}', '{}')",
         "rag.forget_metadata('{}', '{}')",
-        "rag.process_again('{}', '{}')",
+        "rag.process_anew('{}', '{}')",
         "rag.set_rights('public', 'write')",
         "rag.adopt_principal(0::regrole, 'x')",
         "rag_enable('public')",

@@ -92,7 +92,7 @@ impl Registry {
         })
     }
 
-    /// The model of that name, or the default of its kind; loads it if it must. What its folder says is read once.
+    /// The model of that name, or the default of its kind; loads it if it must. The folder of an open model is not read again.
     pub fn model(
         self: &Arc<Self>,
         name: Option<&str>,
