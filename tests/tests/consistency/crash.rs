@@ -17,10 +17,11 @@ fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
     for round in 0..3 {
         let killed = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            for writer in 0..3 {
-                let (database, role, acknowledged, killed) = (&database, &role, &acknowledged, &killed);
+            // Connected before the others may have written enough.
+            let sessions: Vec<_> = (0..3).map(|_| database.connect(&role)).collect();
+            for (writer, mut session) in sessions.into_iter().enumerate() {
+                let (acknowledged, killed) = (&acknowledged, &killed);
                 scope.spawn(move || {
-                    let mut session = database.connect(role);
                     for n in 0.. {
                         let uri = format!("{round}-{writer}-{n}");
                         let options = if n % 4 == 0 { "{\"sync\": true}" } else { "{}" };
