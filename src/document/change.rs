@@ -46,18 +46,15 @@ fn before_insert(mut new: Row<'_>) -> Result<Row<'_>> {
     check_metadata(&new)?;
     let collection: String = get(&new, "collection")?.ok_or_else(|| Error::null("collection"))?;
     let owner: String = get(&new, "owner")?.ok_or_else(|| Error::null("owner"))?;
-    let goes_to = match target::of_last_row(&collection, &owner) {
-        Some(target) => target,
-        None => target::resolve(&collection, &owner)?,
-    };
+    let goes_to = target::resolve_row(&collection, &owner)?;
     set(&mut new, "domain_id", uuid(goes_to.domain))?;
-    set(&mut new, "collection", goes_to.collection.clone())?;
-    set(&mut new, "owner", goes_to.owner.clone())?;
+    set(&mut new, "collection", goes_to.collection)?;
+    set(&mut new, "owner", goes_to.owner)?;
     check_uri(&new)?;
     displace_dropped(&new)?;
     set(&mut new, "sha256", hash.to_vec())?;
     set_system_columns(&mut new)?;
-    target::keep_for_next_row((collection, owner), goes_to);
+    target::row_is_done();
     Ok(new)
 }
 

@@ -33,19 +33,32 @@ struct Resolved {
     target: Target,
 }
 
-/// Where a row goes, by the row before it in the same statement: what others do meanwhile to the collection counts from the
-/// next statement on. Not if the transaction has begun another command after one that has written.
-pub(crate) fn of_last_row(name: &str, owner: &str) -> Option<Target> {
-    LAST.with_borrow(|last| {
-        let last = last.as_ref().filter(|last| last.given.0 == name && last.given.1 == owner)?;
-        let holds = last.command == transaction::command() && last.under == Circumstances::now();
-        holds.then(|| last.target.clone())
-    })
+/// [`resolve`] for a row of a statement: by the row before it, if that went to the same collection. What others do meanwhile to
+/// the collection counts from the next statement on; what this transaction does, from its next command on.
+pub(crate) fn resolve_row(name: &str, owner: &str) -> Result<Target> {
+    let under = Circumstances::now();
+    let holds = |last: &&Resolved| {
+        (last.given.0.as_str(), last.given.1.as_str()) == (name, owner)
+            && last.command == transaction::command()
+            && last.under == under
+    };
+    if let Some(target) = LAST.with_borrow(|last| last.as_ref().filter(holds).map(|last| last.target.clone()))
+    {
+        return Ok(target);
+    }
+    let target = resolve(name, owner)?;
+    let given = (name.to_owned(), owner.to_owned());
+    LAST.set(Some(Resolved { under, command: transaction::command(), given, target: target.clone() }));
+    Ok(target)
 }
 
-/// Keeps where a row has gone for [`of_last_row`], once everything is written that it brings along.
-pub(crate) fn keep_for_next_row(given: (String, String), target: Target) {
-    LAST.set(Some(Resolved { under: Circumstances::now(), command: transaction::command(), given, target }));
+/// What has been written since [`resolve_row`] belongs to the row: it changes nothing for the next one.
+pub(crate) fn row_is_done() {
+    LAST.with_borrow_mut(|last| {
+        if let Some(last) = last {
+            last.command = transaction::command();
+        }
+    });
 }
 
 /// Finds the domain for a document of `owner` in a collection, and makes it if it is the first document there.

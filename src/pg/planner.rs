@@ -117,8 +117,8 @@ unsafe extern "C-unwind" fn planner(
             let _made = Scoped::set(&PLANS_OURS, is_ours);
             if looks_up() { elevation::with_settings(BY_INDEX, plan) } else { plan() }
         };
-        // What it is taken to cost is no reason to compile it: by the constants below, or because its only way is one of those
-        // that are turned off here, which before Postgres 18 is taken to cost more than anything.
+        // What it is taken to cost is no reason to compile it: by our constants, or because a way that is turned off here is its
+        // only one, which before Postgres 18 is taken to cost more than anything.
         let is_overestimated = || looks_up() || caller_is_held_to_policies() && reads_ours(planned);
         if (*planned).jitFlags != 0 && is_overestimated() {
             (*planned).jitFlags = 0;

@@ -14,8 +14,8 @@ pub(crate) struct Unfinished {
     pub(crate) failed: i64,
 }
 
-/// Whether any are left that run, or will. The order is that of workers' look for the next turn, for the same reason: what it costs does not grow
-/// with the jobs.
+/// Whether any are left that run, or will. The order is that in which workers look for the next turn, for the same reason: what
+/// it costs does not grow with the jobs.
 pub(crate) fn is_left(of: Steered<'_>) -> Result<bool> {
     let statement = match of {
         Steered::Domains(_) => {

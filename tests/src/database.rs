@@ -115,6 +115,16 @@ impl<'a> Database<'a> {
         self.connect(&role)
     }
 
+    /// Connects as a role, and tells the session the plan of each statement, also within functions, with what its nodes did: as
+    /// notices.
+    #[track_caller]
+    pub fn explained(&self, role: &str) -> Session {
+        let mut session = self.admin();
+        session.explain();
+        session.run(&format!("SET SESSION AUTHORIZATION {role}"));
+        session
+    }
+
     /// Creates a gateway and returns its name.
     #[track_caller]
     pub fn gateway(&self, name: &str) -> String {

@@ -212,6 +212,16 @@ impl Session {
         usize::try_from(chunks).unwrap_or_default()
     }
 
+    /// Has a superuser's session told the plan of each statement, also within functions, with what its nodes did: as notices.
+    #[track_caller]
+    pub fn explain(&mut self) {
+        self.run(
+            "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on;
+             SET auto_explain.log_analyze = on; SET auto_explain.log_timing = off; SET client_min_messages = log;
+             SET log_min_messages = fatal",
+        );
+    }
+
     /// Warnings and notices since the last call.
     pub fn notices(&mut self) -> Vec<Failure> {
         std::mem::take(&mut *self.notices.lock().unwrap())

@@ -1,21 +1,9 @@
 //! Statements that write many documents.
 
-use rag_tests::{Database, Session};
+use rag_tests::Database;
 
 /// Documents of the large statements here.
 const DOCUMENTS: i64 = 400;
-
-/// A session of a role's that is told the plan of each statement, with what its nodes did.
-fn explained(database: &Database<'_>, role: &str) -> Session {
-    let mut session = database.admin();
-    session.run(
-        "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on;
-         SET auto_explain.log_analyze = on; SET auto_explain.log_timing = off; SET client_min_messages = log;
-         SET log_min_messages = fatal",
-    );
-    session.run(&format!("SET SESSION AUTHORIZATION {role}"));
-    session
-}
 
 /// What one line of a plan says that it read, or threw away, all its runs together.
 fn rows_of(line: &str, loops: &mut f64) -> f64 {
@@ -45,7 +33,7 @@ fn what_is_about_one_document_does_not_go_over_all_of_a_collection() {
     ));
     ann.settle();
     let id = ann.value("SELECT id FROM rag.document WHERE title = 'Note 2'");
-    let mut session = explained(&database, &role);
+    let mut session = database.explained(&role);
     for call in [
         "SELECT rag_ingest('A note without address.')".to_owned(),
         "SELECT rag_ingest('Note 1 is about max_wal_size.')".to_owned(),
@@ -93,7 +81,7 @@ fn the_plan_made_for_one_changed_document_does_not_compare_each_of_many_with_eac
          SELECT 'Note ' || i, 'note/' || i, 'Note ' || i || ' is about otters.' FROM generate_series(1, {DOCUMENTS}) i"
     ));
     ann.settle();
-    let mut admin = explained(&database, &role);
+    let mut admin = database.explained(&role);
     let changes = [
         r#"metadata = '{"kind": "note"}'"#,
         "content = content || ' And beavers.'",

@@ -185,12 +185,7 @@ fn our_own_statements_search_an_index_by_what_they_name_alone() {
     let mut ann = database.connect(&role);
     own_something(&mut ann, "ann");
     ann.settle();
-    let mut admin = database.admin();
-    admin.run(
-        "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on;
-         SET client_min_messages = log; SET log_min_messages = fatal",
-    );
-    admin.run(&format!("SET SESSION AUTHORIZATION {role}"));
+    let mut explained = database.explained(&role);
     let more = [
         r#"SELECT count(*) FROM rag_search('whose is it', mode => 'keyword', filter => '{"title": {"exists": true}}')"#,
         r#"SELECT count(*) FROM rag_search('whose is it', mode => 'vector', options => '{"context": "section"}')"#,
@@ -200,9 +195,9 @@ fn our_own_statements_search_an_index_by_what_they_name_alone() {
     ];
     let (mut plans, mut looked_up) = (0, 0);
     for call in CALLS.into_iter().rev().chain(more) {
-        admin.notices();
-        admin.run(call);
-        for notice in admin.notices().iter().filter(|notice| notice.message.contains("rag.")) {
+        explained.notices();
+        explained.run(call);
+        for notice in explained.notices().iter().filter(|notice| notice.message.contains("rag.")) {
             plans += 1;
             let conditions = notice.message.lines().filter(|line| line.contains("Index Cond: "));
             let twice: Vec<&str> = conditions.filter(|condition| found_twice(condition).is_some()).collect();

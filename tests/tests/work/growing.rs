@@ -18,7 +18,7 @@ fn tables_that_were_filled_are_analysed_without_autovacuum_and_again_when_they_h
         wait_until("the tables are analysed", LIMIT, || session.count(known) >= enough);
     }
     // So the rows of hits are looked up by what they are known by.
-    session.run("LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on; SET client_min_messages = log");
+    session.explain();
     assert_eq!(session.count("SELECT count(*) FROM rag_search('note 17', k => 5, mode => 'keyword')"), 5);
     let plans: Vec<String> = session.notices().into_iter().map(|notice| notice.message).collect();
     let shown = plans.iter().find(|plan| plan.contains("JOIN rag.section s")).unwrap();

@@ -165,7 +165,7 @@ mod tests {
         assert!(is_plainly_english(&format!("{english} {english} The façade was not seen.")));
         for (text, expected) in [
             (
-                "Im Handbuch steht: »File has been saved with these settings.« Diese Meldung erscheint nach dem Speichern, \
+                "Im Handbuch steht: »The file has been saved with these settings.« Diese Meldung erscheint nach dem Speichern, \
                  wenn alle Einstellungen stimmen und die Datei geschrieben werden konnte. Wird sie nicht angezeigt, so ist bitte \
                  zuerst nachzusehen, wer in dem Verzeichnis schreiben darf und ob genug Platz auf dem Laufwerk ist.",
                 Some("de"),
