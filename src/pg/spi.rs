@@ -271,6 +271,15 @@ pub(crate) fn read_latest<R>(
     run_plan(sql, args, Mode { read_only: false, keep_plan: true }, each)
 }
 
+/// [`read_latest`] of some given rows, as by [`look_up`].
+pub(crate) fn look_up_latest<R>(
+    sql: &str,
+    args: Vec<Arg>,
+    each: impl FnMut(&Row) -> Result<R>,
+) -> Result<Vec<R>> {
+    planner::by_index(|| read_latest(sql, args, each))
+}
+
 /// Writes, and gives what RETURNING does.
 pub(crate) fn execute<R>(sql: &str, args: Vec<Arg>, each: impl FnMut(&Row) -> Result<R>) -> Result<Vec<R>> {
     run_plan(sql, args, Mode { read_only: false, keep_plan: true }, each)
@@ -279,6 +288,11 @@ pub(crate) fn execute<R>(sql: &str, args: Vec<Arg>, each: impl FnMut(&Row) -> Re
 /// [`execute`] without a result.
 pub(crate) fn run(sql: &str, args: Vec<Arg>) -> Result<()> {
     execute(sql, args, |_| Ok(())).map(drop)
+}
+
+/// [`run`] of a statement about some given rows: they are found one after the other by index, as by [`look_up`].
+pub(crate) fn run_by_index(sql: &str, args: Vec<Arg>) -> Result<()> {
+    planner::by_index(|| run(sql, args))
 }
 
 /// Has this session plan all statements anew at their next use, those within functions too.

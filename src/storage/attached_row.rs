@@ -28,7 +28,7 @@ fn of_row(row: &spi::Row) -> Result<KnownRow> {
 
 /// The documents of these keys. One whose document is missing counts as none: it is made anew.
 pub(crate) fn of_keys(collection: Id, keys: &[String]) -> Result<Vec<KnownRow>> {
-    spi::read_latest(
+    spi::look_up_latest(
         &format!(
             "SELECT {COLUMNS} FROM unnest($2::text[]) k (key)
              JOIN rag.attached_row r ON r.collection_id = $1 AND rag.key_hash(r.key) = rag.key_hash(k.key)
@@ -64,7 +64,7 @@ pub(crate) fn set_versions(rows: &[(Id, Id, String)]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
-    spi::run(
+    spi::run_by_index(
         "UPDATE rag.attached_row r SET row_version = n.version
          FROM unnest($1::uuid[], $2::uuid[], $3::text[]) n (domain_id, document_id, version)
          WHERE r.domain_id = n.domain_id AND r.document_id = n.document_id",
@@ -160,7 +160,7 @@ pub(crate) fn insert(collection: Id, collection_owner: &str, name: &str, rows: &
             column(rows, |r| r.refusal.as_ref().map(|refusal| refusal.error.clone())),
         ],
     )?;
-    spi::run(
+    spi::run_by_index(
         "INSERT INTO rag.job (domain_id, document_id, version, state, tries, finished_at, chunks, sqlstate, error)
          SELECT d.domain_id, d.id, d.version, 'failed', 1, clock_timestamp(), 0, n.sqlstate, d.error
          FROM unnest($1::uuid[], $2::uuid[], $3::text[]) n (domain_id, id, sqlstate)
@@ -181,7 +181,7 @@ pub(crate) fn update(collection: Id, rows: &[NewRow], has_title: bool) -> Result
         return Ok(());
     }
     // URIs are unique: two rows may have exchanged theirs.
-    spi::run(
+    spi::run_by_index(
         "UPDATE rag.document d SET uri = NULL
          FROM unnest($1::uuid[], $2::uuid[], $3::text[]) n (domain_id, id, uri)
          WHERE d.domain_id = n.domain_id AND d.id = n.id AND d.uri <> n.uri",
@@ -191,7 +191,7 @@ pub(crate) fn update(collection: Id, rows: &[NewRow], has_title: bool) -> Result
             column(rows, |r| Some(r.uri.clone())),
         ],
     )?;
-    spi::run(
+    spi::run_by_index(
         "UPDATE rag.document d
          SET title = CASE WHEN $8 THEN n.title ELSE d.title END, uri = n.uri,
              media_type = coalesce(n.media_type, d.media_type), content = n.content, file = n.file,
@@ -220,13 +220,16 @@ pub(crate) fn delete(rows: &[(Id, Id)]) -> Result<()> {
         return Ok(());
     }
     let args = || vec![uuids(rows.iter().map(|r| r.0)).into(), uuids(rows.iter().map(|r| r.1)).into()];
-    spi::run("DELETE FROM rag.document WHERE domain_id = ANY ($1) AND id = ANY ($2)", args())?;
-    spi::run("DELETE FROM rag.attached_row WHERE domain_id = ANY ($1) AND document_id = ANY ($2)", args())
+    spi::run_by_index("DELETE FROM rag.document WHERE domain_id = ANY ($1) AND id = ANY ($2)", args())?;
+    spi::run_by_index(
+        "DELETE FROM rag.attached_row WHERE domain_id = ANY ($1) AND document_id = ANY ($2)",
+        args(),
+    )
 }
 
 /// Deletes documents by the keys of their rows, also where one of the two is missing.
 pub(crate) fn delete_keys(collection: Id, keys: &[String]) -> Result<()> {
-    spi::run(
+    spi::run_by_index(
         "WITH gone AS (
              DELETE FROM rag.attached_row r USING (SELECT DISTINCT key FROM unnest($2::text[]) k (key)) k
              WHERE r.collection_id = $1 AND rag.key_hash(r.key) = rag.key_hash(k.key)
@@ -242,7 +245,7 @@ pub(crate) fn release_uris(collection_owner: &str, name: &str, rows: &[NewRow]) 
     if rows.is_empty() {
         return Ok(());
     }
-    spi::run(
+    spi::run_by_index(
         "WITH released AS (
              UPDATE rag.document d SET uri = NULL
              FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[]) n (collection, owner, uri, id)

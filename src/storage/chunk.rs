@@ -18,8 +18,8 @@ pub(crate) fn hashes(prepared: &PreparedDocument) -> Vec<[u8; 32]> {
 
 /// Those of the ids that a domain has as chunks. For merges.
 pub(crate) fn alive(domain: Id, ids: &[Id]) -> Result<Vec<Id>> {
-    spi::read_latest(
-        "SELECT id FROM rag.chunk WHERE domain_id = $1 AND id = ANY ($2)",
+    spi::look_up_latest(
+        "SELECT c.id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.domain_id = $1 AND c.id = h.id",
         vec![uuid(domain).into(), uuids(ids.iter().copied()).into()],
         |row| row.require::<Uuid>(1).map(id),
     )
@@ -67,7 +67,7 @@ const INDEXED: &str = "SELECT c.id, d.title, s.header_path, c.content, c.context
 /// Id, title with headings, and text of those of the chunks that a domain has, as the keyword index has them, with what was
 /// committed last.
 pub(crate) fn indexed_texts(domain: Id, chunks: &[Id]) -> Result<Vec<(Id, String, String)>> {
-    spi::read_latest(
+    spi::look_up_latest(
         &format!("{INDEXED} AND c.id = ANY ($2) ORDER BY c.document_id, c.ordinal"),
         vec![uuid(domain).into(), uuids(chunks.iter().copied()).into()],
         indexed_of_row,

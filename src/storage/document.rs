@@ -2,7 +2,7 @@
 
 use super::{Id, id, id_of_text, uuid, uuids};
 use crate::error::{Error, Result};
-use crate::pg::{planner, spi};
+use crate::pg::spi;
 use pgrx::{JsonB, Uuid};
 use rag_core::metadata::rule::RuleDefinition;
 use rag_wire::Content;
@@ -159,17 +159,15 @@ pub(crate) fn load(domain: Id, document: Id, others: &[Id]) -> Result<Vec<Stored
             rules: Rc::clone(&rules),
         })
     };
-    planner::by_index(|| {
-        spi::read_latest(
-            "SELECT version, content, CASE WHEN content IS NULL THEN file END, title, media_type, owner, uri,
-                    to_jsonb(date_trunc('second', updated_at) AT TIME ZONE 'UTC') #>> '{}', id
-             FROM rag.document
-             WHERE domain_id = $1 AND id = ANY ($2)
-               AND (id = $3 OR coalesce(octet_length(content), octet_length(file), 0) <= $4)",
-            args,
-            load,
-        )
-    })
+    spi::look_up_latest(
+        "SELECT version, content, CASE WHEN content IS NULL THEN file END, title, media_type, owner, uri,
+                to_jsonb(date_trunc('second', updated_at) AT TIME ZONE 'UTC') #>> '{}', id
+         FROM rag.document
+         WHERE domain_id = $1 AND id = ANY ($2)
+           AND (id = $3 OR coalesce(octet_length(content), octet_length(file), 0) <= $4)",
+        args,
+        load,
+    )
 }
 
 /// Domain, version and status of a document that the caller sees.
@@ -205,9 +203,7 @@ pub(crate) fn lock_versions(domain: Id, documents: &[(Id, i64)]) -> Result<Vec<V
         let sql =
             format!("SELECT id, version FROM rag.document WHERE domain_id = $1 AND id = ANY ($2) {lock}");
         let args = vec![uuid(domain).into(), uuids(documents).into()];
-        let found = planner::by_index(|| {
-            spi::read_latest(&sql, args, |row| Ok((id(row.require(1)?), row.require::<i64>(2)?)))
-        })?;
+        let found = spi::look_up_latest(&sql, args, |row| Ok((id(row.require(1)?), row.require::<i64>(2)?)))?;
         Ok::<HashMap<Id, i64>, Error>(found.into_iter().collect())
     };
     let held = find(documents.iter().map(|(id, _)| *id).collect(), "FOR NO KEY UPDATE SKIP LOCKED")?;
@@ -260,20 +256,18 @@ pub(crate) fn complete(domain: Id, completed: &[Completed<'_>]) -> Result<()> {
         spi::Arg::texts(&json.iter().map(|(_, extracted)| extracted).collect::<Vec<&String>>()),
         spi::Arg::texts(&completed.iter().map(|c| c.uploaded_at).collect::<Vec<&str>>()),
     ];
-    planner::by_index(|| {
-        spi::run(
-            "UPDATE rag.document d
-             SET status = 'done', error = NULL, text = c.text, title = coalesce(d.title, c.title), parsed_title = c.title,
-                 media_type = coalesce(d.media_type, c.media_type), detected_type = c.media_type, chunks = c.chunks,
-                 file_metadata = c.file_metadata::jsonb,
-                 extracted = jsonb_build_object('uploaded_at', c.uploaded_at,
-                     'extracted_at', date_trunc('second', clock_timestamp()) AT TIME ZONE 'UTC') || c.extracted::jsonb
-             FROM unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::int[], $7::text[], $8::text[], $9::text[])
-                  c (id, text, title, media_type, chunks, file_metadata, extracted, uploaded_at)
-             WHERE d.domain_id = $1 AND d.id = c.id",
-            args,
-        )
-    })
+    spi::run_by_index(
+        "UPDATE rag.document d
+         SET status = 'done', error = NULL, text = c.text, title = coalesce(d.title, c.title), parsed_title = c.title,
+             media_type = coalesce(d.media_type, c.media_type), detected_type = c.media_type, chunks = c.chunks,
+             file_metadata = c.file_metadata::jsonb,
+             extracted = jsonb_build_object('uploaded_at', c.uploaded_at,
+                 'extracted_at', date_trunc('second', clock_timestamp()) AT TIME ZONE 'UTC') || c.extracted::jsonb
+         FROM unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::int[], $7::text[], $8::text[], $9::text[])
+              c (id, text, title, media_type, chunks, file_metadata, extracted, uploaded_at)
+         WHERE d.domain_id = $1 AND d.id = c.id",
+        args,
+    )
 }
 
 /// Marks a document as failed, if it still has this version.

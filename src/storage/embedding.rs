@@ -128,16 +128,17 @@ pub(super) fn leaf_name(space: Id) -> String {
     format!("embedding_{space:032x}")
 }
 
-/// Vectors of the domain's chunks whose embedded text has one of these hashes.
+/// Vectors of the domain's chunks whose embedded text has one of these hashes. The chunks are found first: nobody knows how many
+/// there are of a hash.
 pub(crate) fn by_hash(
     domain: Id,
     space: VectorSpace,
     hashes: &[[u8; 32]],
 ) -> Result<HashMap<Vec<u8>, Vec<f32>>> {
-    let rows = spi::read_latest(
+    let rows = spi::look_up_latest(
         "SELECT DISTINCT ON (c.sha256) c.sha256, e.vector::real[]
-         FROM rag.chunk c JOIN rag.embedding e ON e.domain_id = c.domain_id AND e.chunk_id = c.id
-         WHERE c.domain_id = $1 AND c.sha256 = ANY ($2) AND e.vector_space_id = $3
+         FROM (SELECT id, sha256 FROM rag.chunk WHERE domain_id = $1 AND sha256 = ANY ($2) OFFSET 0) c
+         JOIN rag.embedding e ON e.vector_space_id = $3 AND e.domain_id = $1 AND e.chunk_id = c.id
          ORDER BY c.sha256, c.id",
         vec![
             uuid(domain).into(),

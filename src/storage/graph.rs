@@ -83,7 +83,7 @@ fn insert_mentions(domain: Id, found: &[FoundGraph<'_>], keeps_chat: bool) -> Re
     if keeps_chat {
         let mut args = place_args(domain, &mentions);
         args.push(spi::Arg::texts(&keys));
-        spi::run(
+        spi::run_by_index(
             "DELETE FROM rag.entity_mention m USING unnest($2::uuid[], $3::uuid[], $4::text[]) AS r (document_id, chunk_id, key)
              WHERE m.domain_id = $1 AND m.document_id = r.document_id AND m.chunk_id = r.chunk_id AND m.key = r.key",
             args,
@@ -119,7 +119,7 @@ fn insert_relations(domain: Id, found: &[FoundGraph<'_>], keeps_chat: bool) -> R
         args
     };
     if keeps_chat {
-        spi::run(
+        spi::run_by_index(
             "UPDATE rag.entity_relation e SET by_chat = false
              FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[])
                   AS r (document_id, chunk_id, subject, relation, object)

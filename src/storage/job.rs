@@ -216,17 +216,15 @@ pub(crate) fn finish(domain: Id, finished: &[Finished]) -> Result<()> {
         column(|f| f.chunks).into(),
         column(|f| f.embedded).into(),
     ];
-    planner::by_index(|| {
-        spi::run(
-            "UPDATE rag.job j
-             SET state = 'done', finished_at = clock_timestamp(), chunks = f.chunks, embedded = f.embedded,
-                 sqlstate = NULL, error = NULL, worker_pid = NULL, worker_start = NULL,
-                 started_at = coalesce(started_at, clock_timestamp())
-             FROM unnest($2::uuid[], $3::int8[], $4::int[], $5::int[]) f (document_id, version, chunks, embedded)
-             WHERE j.domain_id = $1 AND j.document_id = f.document_id AND j.version = f.version",
-            args,
-        )
-    })
+    spi::run_by_index(
+        "UPDATE rag.job j
+         SET state = 'done', finished_at = clock_timestamp(), chunks = f.chunks, embedded = f.embedded,
+             sqlstate = NULL, error = NULL, worker_pid = NULL, worker_start = NULL,
+             started_at = coalesce(started_at, clock_timestamp())
+         FROM unnest($2::uuid[], $3::int8[], $4::int[], $5::int[]) f (document_id, version, chunks, embedded)
+         WHERE j.domain_id = $1 AND j.document_id = f.document_id AND j.version = f.version",
+        args,
+    )
 }
 
 /// How long a job waits: half as long as it has been queued, so that each wait is longer than the last, within bounds.

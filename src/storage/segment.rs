@@ -3,7 +3,7 @@
 use super::blob::{self, BlobHeader};
 use super::{Id, id, uuid, uuids, vector_codes};
 use crate::error::Result;
-use crate::pg::{planner, random, spi};
+use crate::pg::{random, spi};
 use pgrx::Uuid;
 use rag_core::merging::SegmentSize;
 use std::io::Read;
@@ -99,42 +99,40 @@ pub(crate) struct Wants {
 /// Looks at the segments of some domains, those after this one in their order: what is done at a time must not grow with the
 /// number of domains. Fewer than [`LOOKED_AT`] are the last ones. For background workers.
 pub(crate) fn look_at(after: Id, many: usize) -> Result<Vec<Wants>> {
-    planner::by_index(|| {
-        spi::read_latest(
-            "SELECT d.id, coalesce(s.segments >= $2 OR s.analyser < $3, false),
-                    coalesce(t.chunks > 0 AND t.chunks * 20 >= s.entries, false),
-                    s.largest >= $4 AND EXISTS (
-                        SELECT FROM rag.segment l JOIN rag.collection c ON c.id = d.collection_id
-                        JOIN rag.vector_space v ON v.model = c.model
-                        WHERE l.domain_id = d.id AND l.part = 0 AND l.entries >= $4
-                          AND NOT EXISTS (SELECT FROM rag.segment_codes k
-                                          WHERE k.domain_id = d.id AND k.segment_id = l.id AND k.part = 0
-                                            AND k.vector_space_id = v.id))
-             FROM (SELECT id, collection_id FROM rag.domain
-                   WHERE id > $1 AND collection_id IS NOT NULL ORDER BY id LIMIT $5) d
-             CROSS JOIN LATERAL (
-                 SELECT count(*) AS segments, sum(entries) AS entries, min(analyser_version) AS analyser,
-                        coalesce(max(entries), 0) AS largest
-                 FROM rag.segment WHERE domain_id = d.id AND part = 0) s
-             CROSS JOIN LATERAL (SELECT sum(chunks) AS chunks FROM rag.deletion_count WHERE domain_id = d.id) t
-             ORDER BY d.id",
-            vec![
-                uuid(after).into(),
-                (many as i64).into(),
-                (rag_bm25::ANALYSER_VERSION as i32).into(),
-                (vector_codes::FEWEST_ENTRIES as i32).into(),
-                (LOOKED_AT as i64).into(),
-            ],
-            |row| {
-                Ok(Wants {
-                    domain: id(row.require(1)?),
-                    merge: row.require(2)?,
-                    is_worn: row.require(3)?,
-                    codes: row.require(4)?,
-                })
-            },
-        )
-    })
+    spi::look_up_latest(
+        "SELECT d.id, coalesce(s.segments >= $2 OR s.analyser < $3, false),
+                coalesce(t.chunks > 0 AND t.chunks * 20 >= s.entries, false),
+                s.largest >= $4 AND EXISTS (
+                    SELECT FROM rag.segment l JOIN rag.collection c ON c.id = d.collection_id
+                    JOIN rag.vector_space v ON v.model = c.model
+                    WHERE l.domain_id = d.id AND l.part = 0 AND l.entries >= $4
+                      AND NOT EXISTS (SELECT FROM rag.segment_codes k
+                                      WHERE k.domain_id = d.id AND k.segment_id = l.id AND k.part = 0
+                                        AND k.vector_space_id = v.id))
+         FROM (SELECT id, collection_id FROM rag.domain
+               WHERE id > $1 AND collection_id IS NOT NULL ORDER BY id LIMIT $5) d
+         CROSS JOIN LATERAL (
+             SELECT count(*) AS segments, sum(entries) AS entries, min(analyser_version) AS analyser,
+                    coalesce(max(entries), 0) AS largest
+             FROM rag.segment WHERE domain_id = d.id AND part = 0) s
+         CROSS JOIN LATERAL (SELECT sum(chunks) AS chunks FROM rag.deletion_count WHERE domain_id = d.id) t
+         ORDER BY d.id",
+        vec![
+            uuid(after).into(),
+            (many as i64).into(),
+            (rag_bm25::ANALYSER_VERSION as i32).into(),
+            (vector_codes::FEWEST_ENTRIES as i32).into(),
+            (LOOKED_AT as i64).into(),
+        ],
+        |row| {
+            Ok(Wants {
+                domain: id(row.require(1)?),
+                merge: row.require(2)?,
+                is_worn: row.require(3)?,
+                codes: row.require(4)?,
+            })
+        },
+    )
 }
 
 /// Domains that [`look_at`] looks at.

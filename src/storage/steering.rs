@@ -2,7 +2,7 @@
 
 use super::{Id, uuid, uuids};
 use crate::error::Result;
-use crate::pg::{planner, spi};
+use crate::pg::spi;
 
 /// Unfinished work of the caller's domains.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,9 +36,8 @@ pub(crate) fn is_left(of: Steered<'_>) -> Result<bool> {
                    AND (j.state = 'running' OR j.state = 'queued' AND d.paused_at IS NULL AND c.paused_at IS NULL))"
         }
     };
-    let is_left =
-        planner::by_index(|| spi::read_latest_one(statement, of.args(), |row| row.require::<bool>(1)))?;
-    Ok(is_left.unwrap_or(false))
+    let is_left = spi::look_up_latest(statement, of.args(), |row| row.require::<bool>(1))?;
+    Ok(is_left.first() == Some(&true))
 }
 
 /// Counts jobs that are queued or running, and those that failed: goes over all of these, not over what is done.
@@ -47,8 +46,7 @@ pub(crate) fn unfinished(of: Steered<'_>) -> Result<Unfinished> {
         Steered::Domains(_) => "j.domain_id = p.id",
         Steered::Document(..) => "j.domain_id = p.id AND j.document_id = $2",
     };
-    let found = planner::by_index(|| {
-        spi::read_latest_one(
+    let found = spi::look_up_latest(
         &format!("SELECT coalesce(sum(running.jobs + CASE WHEN p.paused THEN 0 ELSE queued.jobs END), 0)::int8,
                 coalesce(sum(CASE WHEN p.paused THEN queued.jobs ELSE 0 END), 0)::int8, coalesce(sum(failed.jobs), 0)::int8
          FROM (SELECT d.id, d.paused_at IS NOT NULL OR c.paused_at IS NOT NULL AS paused
@@ -61,9 +59,8 @@ pub(crate) fn unfinished(of: Steered<'_>) -> Result<Unfinished> {
               WHERE {is_meant} AND j.state = 'failed') failed"),
         of.args(),
         |row| Ok(Unfinished { jobs: row.require(1)?, paused: row.require(2)?, failed: row.require(3)? }),
-    )
-    })?;
-    Ok(found.unwrap_or_default())
+    )?;
+    Ok(found.into_iter().next().unwrap_or_default())
 }
 
 /// Transactions that queued the unfinished jobs, as far as the jobs were not touched since.

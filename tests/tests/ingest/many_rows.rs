@@ -1,6 +1,6 @@
 //! Statements that write many documents.
 
-use rag_tests::Database;
+use rag_tests::{Cluster, Database};
 
 /// Documents of the large statements here.
 const DOCUMENTS: i64 = 400;
@@ -19,6 +19,12 @@ fn rows_of(line: &str, loops: &mut f64) -> f64 {
         .iter()
         .find_map(|what| number(what))
         .map_or(0.0, |rows| rows * *loops)
+}
+
+/// The most that a node of a plan read, or threw away.
+fn most_rows(plan: &str) -> f64 {
+    let mut loops = 1.0;
+    plan.lines().map(|line| rows_of(line, &mut loops)).fold(0.0, f64::max)
 }
 
 #[test]
@@ -57,9 +63,7 @@ fn what_is_about_one_document_does_not_go_over_all_of_a_collection() {
         let of_ours: Vec<String> = plans.filter(is_ours).collect();
         assert!(!of_ours.is_empty(), "{call}: no plan is seen");
         for plan in of_ours {
-            let mut loops = 1.0;
-            let read = plan.lines().map(|line| rows_of(line, &mut loops)).fold(0.0, f64::max);
-            assert!(read < DOCUMENTS as f64 / 3.0, "{call}\n{plan}");
+            assert!(most_rows(&plan) < DOCUMENTS as f64 / 3.0, "{call}\n{plan}");
         }
     }
     // Of what everybody names, the first places that the index has, and no bitmap of all.
@@ -69,6 +73,59 @@ fn what_is_about_one_document_does_not_go_over_all_of_a_collection() {
         plans.iter().filter(|plan| plan.contains("using entity_mention_key")).collect();
     assert!(!of_names.is_empty(), "{plans:#?}");
     assert!(!plans.iter().any(|plan| plan.contains("Bitmap Index Scan on entity_mention_key")), "{plans:#?}");
+}
+
+#[test]
+fn workers_that_began_with_empty_tables_do_not_go_over_all_for_one_document() {
+    let mut builder = Cluster::builder("plans_of_workers").setting("rag_ext.merge_enabled", "off");
+    for (name, value) in [
+        ("shared_preload_libraries", "rag_ext, auto_explain"),
+        ("auto_explain.log_min_duration", "0"),
+        ("auto_explain.log_analyze", "on"),
+        ("auto_explain.log_timing", "off"),
+    ] {
+        builder = builder.setting(name, value);
+    }
+    let cluster = builder.start();
+    let database = cluster.database("plans_of_workers");
+    let role = database.role("ann");
+    database.admin().run(&format!("CREATE SCHEMA desk AUTHORIZATION {role}"));
+    let mut ann = database.connect(&role);
+    ann.run("CREATE TABLE desk.ticket (id int PRIMARY KEY, body text NOT NULL)");
+    let add = |from: i64, to: i64| {
+        format!(
+            "INSERT INTO rag.document (title, uri, content)
+             SELECT 'Note ' || i, 'note/' || i, 'Note ' || i || ' is about max_wal_size.' FROM generate_series({from}, {to}) i;
+             INSERT INTO desk.ticket SELECT i, 'Ticket ' || i || ' is about a jam.' FROM generate_series({from}, {to}) i"
+        )
+    };
+    ann.run(&add(1, 1));
+    ann.run("SELECT rag_attach('desk.ticket', 'body')");
+    ann.settle();
+    ann.run(&add(2, DOCUMENTS));
+    ann.settle();
+    let before = cluster.log().len();
+    ann.run("INSERT INTO rag.document (title, content) VALUES ('New', 'An otter.')");
+    ann.run("UPDATE rag.document SET content = 'Note 2 is about beavers.' WHERE uri = 'note/2'");
+    ann.run("UPDATE desk.ticket SET body = 'Ticket 3 is done.' WHERE id = 3");
+    ann.run("DELETE FROM desk.ticket WHERE id = 4");
+    ann.settle();
+    let log = cluster.log();
+    let entries: Vec<&str> = log[before..].split("LOG:  duration: ").skip(1).collect();
+    for of_workers in [
+        "UPDATE rag.job j",
+        "DISTINCT ON (c.sha256)",
+        "UPDATE rag.document d",
+        "DELETE FROM rag.attached_row",
+    ] {
+        assert!(entries.iter().any(|plan| plan.contains(of_workers)), "no plan of {of_workers} is seen");
+    }
+    // Not those about the catalog, nor that of the chore that goes over some thousands to find what went astray.
+    let others = [" pg_", "l.place = l.total"];
+    let is_ours = |plan: &&&str| plan.contains(" rag.") && !others.iter().any(|other| plan.contains(other));
+    for plan in entries.iter().filter(is_ours) {
+        assert!(most_rows(plan) < DOCUMENTS as f64 / 3.0, "{plan}");
+    }
 }
 
 #[test]
