@@ -1,6 +1,7 @@
 //! What was measured, by number of chunks: as a table with a column for each, and as CSV.
 
 use rag_benches::{Table, Times};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 /// Unit of times.
@@ -100,23 +101,36 @@ impl Figures {
         table.print();
     }
 
-    /// Writes `docs/scale.csv`.
-    pub(crate) fn save_csv(&self) {
+    /// Writes `docs/scale.csv`. Unless everything was measured, what this run did not measure stays in it.
+    pub(crate) fn save_csv(&self, is_everything: bool) {
+        let path = rag_tests::repository().join("docs/scale.csv");
+        let before = if is_everything { String::new() } else { std::fs::read_to_string(&path).unwrap() };
+        let measured: HashSet<String> = self.figures.iter().map(Figure::key).collect();
+        let stays = |line: &&str| {
+            let key = line.rsplitn(5, ',').last();
+            !line.starts_with("chunks,") && key.is_some_and(|key| !measured.contains(key))
+        };
         let mut csv = "chunks,what,owner,unit,value,p95,queries\n".to_owned();
-        for Figure { chunks, what, owner, unit, value, spread } in &self.figures {
+        before.lines().filter(stays).for_each(|line| writeln!(csv, "{line}").unwrap());
+        for figure @ Figure { unit, value, spread, .. } in &self.figures {
             let (p95, queries) = match spread {
                 Some((p95, queries)) => (format!("{p95:.3}"), queries.to_string()),
                 None => Default::default(),
             };
-            writeln!(csv, r#"{chunks},"{what}","{owner}",{unit},{value:.3},{p95},{queries}"#).unwrap();
+            writeln!(csv, "{},{unit},{value:.3},{p95},{queries}", figure.key()).unwrap();
         }
-        let path = rag_tests::repository().join("docs/scale.csv");
         std::fs::write(&path, csv).unwrap();
         println!("written: {}", path.display());
     }
 }
 
 impl Figure {
+    /// The first columns of its line.
+    fn key(&self) -> String {
+        let Self { chunks, what, owner, .. } = self;
+        format!(r#"{chunks},"{what}","{owner}""#)
+    }
+
     fn shown(&self) -> String {
         match self.spread {
             Some((p95, _)) => format!("{:.2} / {p95:.2}", self.value),
