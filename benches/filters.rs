@@ -24,8 +24,8 @@ const ROWS: [i32; 2] = [10, 250];
 /// What is asked for to compare the vector retriever with plain SQL.
 const NEIGHBOURS: i32 = 10;
 
-/// What the nearest by codes have to be, of those that plain SQL finds.
-const LEAST_RECALL: f64 = 0.99;
+/// What the nearest by codes have to be, of those that plain SQL finds: directions of chance are as hard as can be.
+const LEAST_RECALL: f64 = 0.98;
 
 /// Name, filter of a search, and the same as a condition on `rag.document d`. A hundredth has each value of `part`, and of
 /// `toward`, which is 99 for those that are nearest to the middle of the questions.
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     println!("{CHUNKS} chunks ingested in {:.0} s", began.elapsed().as_secs_f64());
 
     let mut bench = Bench::new(&library, questions);
-    bench.searching.run(&format!("SET rag_ext.exact_search_limit = {CHUNKS}"));
+    bench.searching.run(&format!("SET rag_ext.exact_search_limit = {}", 2 * CHUNKS));
     for (name, filter, condition) in FILTERS {
         bench.measure_filter(name, filter, condition);
     }
