@@ -1,8 +1,7 @@
 //! What was measured, by number of chunks: as a table with a column for each, and as CSV.
 
 use rag_benches::{Table, Times};
-use std::collections::HashSet;
-use std::fmt::Write as _;
+use std::path::PathBuf;
 
 /// Unit of times.
 const MILLISECONDS: &str = "ms";
@@ -12,8 +11,8 @@ const MILLISECONDS: &str = "ms";
 struct Figure {
     chunks: usize,
     what: String,
-    owner: &'static str,
-    unit: &'static str,
+    owner: String,
+    unit: String,
     /// A median where it is of times.
     value: f64,
     /// Of times alone, with how many there are.
@@ -62,7 +61,8 @@ impl Figures {
         spread: Option<(f64, usize)>,
     ) {
         let chunks = self.size;
-        let figure = Figure { chunks, what: what.into(), owner, unit, value, spread };
+        let figure =
+            Figure { chunks, what: what.into(), owner: owner.into(), unit: unit.into(), value, spread };
         eprintln!("{chunks}: {what} ({owner}): {} {unit}", figure.shown());
         self.figures.push(figure);
     }
@@ -101,40 +101,64 @@ impl Figures {
         table.print();
     }
 
-    /// Writes `docs/scale.csv`. Unless everything was measured, what this run did not measure stays in it.
-    pub(crate) fn save_csv(&self, is_everything: bool) {
-        let path = rag_tests::repository().join("docs/scale.csv");
-        let before = if is_everything { String::new() } else { std::fs::read_to_string(&path).unwrap() };
-        let measured: HashSet<String> = self.figures.iter().map(Figure::key).collect();
-        let stays = |line: &&str| {
-            let key = line.rsplitn(5, ',').last();
-            !line.starts_with("chunks,") && key.is_some_and(|key| !measured.contains(key))
-        };
-        let mut csv = "chunks,what,owner,unit,value,p95,queries\n".to_owned();
-        before.lines().filter(stays).for_each(|line| writeln!(csv, "{line}").unwrap());
-        for figure @ Figure { unit, value, spread, .. } in &self.figures {
-            let (p95, queries) = match spread {
-                Some((p95, queries)) => (format!("{p95:.3}"), queries.to_string()),
-                None => Default::default(),
-            };
-            writeln!(csv, "{},{unit},{value:.3},{p95},{queries}", figure.key()).unwrap();
+    /// With what `docs/scale.csv` has of former runs and this one has not measured.
+    #[must_use]
+    pub(crate) fn with_saved(mut self) -> Self {
+        let saved = std::fs::read_to_string(path()).unwrap_or_default();
+        for figure in saved.lines().filter_map(Figure::of_line) {
+            if self.get(figure.chunks, &figure.what, &figure.owner).is_none() {
+                self.begin(figure.chunks);
+                self.figures.push(figure);
+            }
         }
-        std::fs::write(&path, csv).unwrap();
-        println!("written: {}", path.display());
+        self
+    }
+
+    /// Writes `docs/scale.csv`.
+    pub(crate) fn save_csv(&self) {
+        let mut lines: Vec<String> = self.figures.iter().map(Figure::line).collect();
+        // So that runs differ in what they measured alone.
+        lines.sort_by_cached_key(|line| {
+            let (chunks, rest) = line.split_once(',').unwrap();
+            (chunks.parse::<usize>().unwrap(), rest.to_owned())
+        });
+        std::fs::write(path(), format!("chunks,what,owner,unit,value,p95,queries\n{}\n", lines.join("\n")))
+            .unwrap();
+        println!("written: {}", path().display());
     }
 }
 
+fn path() -> PathBuf {
+    rag_tests::repository().join("docs/scale.csv")
+}
+
 impl Figure {
-    /// The first columns of its line.
-    fn key(&self) -> String {
-        let Self { chunks, what, owner, .. } = self;
-        format!(r#"{chunks},"{what}","{owner}""#)
+    /// Its line of CSV, of which the first columns tell it from others.
+    fn line(&self) -> String {
+        let Self { chunks, what, owner, unit, value, spread } = self;
+        let (p95, queries) = match spread {
+            Some((p95, queries)) => (format!("{p95:.3}"), queries.to_string()),
+            None => Default::default(),
+        };
+        format!(r#"{chunks},"{what}","{owner}",{unit},{value:.3},{p95},{queries}"#)
+    }
+
+    /// What [`Self::line`] made of one; of the line of headings nothing.
+    fn of_line(line: &str) -> Option<Self> {
+        let mut columns = line.splitn(2, ',');
+        let (chunks, rest) = (columns.next()?.parse().ok()?, columns.next()?);
+        let (what, rest) = rest.strip_prefix('"')?.split_once("\",\"")?;
+        let (owner, rest) = rest.split_once("\",")?;
+        let [unit, value, p95, queries]: [&str; 4] = rest.split(',').collect::<Vec<_>>().try_into().ok()?;
+        let spread = p95.parse().ok().zip(queries.parse().ok());
+        let (what, owner, unit) = (what.to_owned(), owner.to_owned(), unit.to_owned());
+        Some(Self { chunks, what, owner, unit, value: value.parse().ok()?, spread })
     }
 
     fn shown(&self) -> String {
         match self.spread {
             Some((p95, _)) => format!("{:.2} / {p95:.2}", self.value),
-            None if matches!(self.unit, "share" | "×") => format!("{:.3}", self.value),
+            None if matches!(self.unit.as_str(), "share" | "×") => format!("{:.3}", self.value),
             None if self.unit == MILLISECONDS => format!("{:.2}", self.value),
             None => format!("{:.1}", self.value),
         }

@@ -5,7 +5,7 @@
 //! An owner has as many chunks as the size says, another a twentieth of them, and a small one 1,000, who also has a database
 //! of their own. Rows are made here and copied in; codes of vectors are made by the workers. `RAG_BENCH_SIZES=10000,20000`
 //! takes other sizes (`0` none), `FULL=1` adds a million and three. `--plots` writes what was measured into `docs/scale.csv` and draws
-//! `docs/plots/scale-*.svg`.
+//! `docs/plots/scale-*.svg` of all that is in it.
 //!
 //! `search`, `ingest`, `cold`, `crowd` and `peers` measure only what is named: searches; ingestion into a collection of each
 //! size beside an endpoint whose vectors cost nothing; merges and first searches, and how soon they end once they are to; an
@@ -92,7 +92,8 @@ fn main() {
         ratios::print(&figures);
     }
     if has("--plots") {
-        figures.save_csv(names_none);
+        let figures = figures.with_saved();
+        figures.save_csv();
         plot::draw(&figures);
     }
 }

@@ -271,13 +271,22 @@ pub(crate) fn read_latest<R>(
     run_plan(sql, args, Mode { read_only: false, keep_plan: true }, each)
 }
 
-/// [`read_latest`] of some given rows, as by [`look_up`].
+/// [`read_latest`] of some rows that are found one after the other by index, as by [`look_up`].
 pub(crate) fn look_up_latest<R>(
     sql: &str,
     args: Vec<Arg>,
     each: impl FnMut(&Row) -> Result<R>,
 ) -> Result<Vec<R>> {
     planner::by_index(|| read_latest(sql, args, each))
+}
+
+/// [`look_up_latest`] of at most one row.
+pub(crate) fn look_up_latest_one<R>(
+    sql: &str,
+    args: Vec<Arg>,
+    each: impl FnMut(&Row) -> Result<R>,
+) -> Result<Option<R>> {
+    Ok(look_up_latest(sql, args, each)?.into_iter().next())
 }
 
 /// Writes, and gives what RETURNING does.
@@ -290,9 +299,18 @@ pub(crate) fn run(sql: &str, args: Vec<Arg>) -> Result<()> {
     execute(sql, args, |_| Ok(())).map(drop)
 }
 
-/// [`run`] of a statement about some given rows: they are found one after the other by index, as by [`look_up`].
+/// [`execute`] of a statement about some rows that are found one after the other by index, as by [`look_up`].
+pub(crate) fn execute_by_index<R>(
+    sql: &str,
+    args: Vec<Arg>,
+    each: impl FnMut(&Row) -> Result<R>,
+) -> Result<Vec<R>> {
+    planner::by_index(|| execute(sql, args, each))
+}
+
+/// [`execute_by_index`] without a result.
 pub(crate) fn run_by_index(sql: &str, args: Vec<Arg>) -> Result<()> {
-    planner::by_index(|| run(sql, args))
+    execute_by_index(sql, args, |_| Ok(())).map(drop)
 }
 
 /// Has this session plan all statements anew at their next use, those within functions too.

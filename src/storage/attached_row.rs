@@ -220,9 +220,14 @@ pub(crate) fn delete(rows: &[(Id, Id)]) -> Result<()> {
         return Ok(());
     }
     let args = || vec![uuids(rows.iter().map(|r| r.0)).into(), uuids(rows.iter().map(|r| r.1)).into()];
-    spi::run_by_index("DELETE FROM rag.document WHERE domain_id = ANY ($1) AND id = ANY ($2)", args())?;
     spi::run_by_index(
-        "DELETE FROM rag.attached_row WHERE domain_id = ANY ($1) AND document_id = ANY ($2)",
+        "DELETE FROM rag.document d USING unnest($1::uuid[], $2::uuid[]) g (domain_id, id)
+         WHERE d.domain_id = g.domain_id AND d.id = g.id",
+        args(),
+    )?;
+    spi::run_by_index(
+        "DELETE FROM rag.attached_row r USING unnest($1::uuid[], $2::uuid[]) g (domain_id, id)
+         WHERE r.domain_id = g.domain_id AND r.document_id = g.id",
         args(),
     )
 }

@@ -2,7 +2,7 @@
 
 use super::{Id, id, uuid};
 use crate::error::Result;
-use crate::pg::{planner, spi};
+use crate::pg::spi;
 use pgrx::Uuid;
 use pgrx::datum::TimestampWithTimeZone;
 use std::cmp::Reverse;
@@ -92,25 +92,23 @@ fn claim_where(
     let mut args = vec![uuid(domain).into(), (limit as i64).into()];
     args.extend(more);
     // Without it a join would go over all jobs that there are.
-    planner::by_index(|| {
-        spi::execute(&sql, args, |row| {
-            let domain = id(row.require(1)?);
-            let document = id(row.require::<Uuid>(2)?);
-            let place = Place {
-                domain,
-                document,
-                priority: row.require(5)?,
-                due_at: row.require(6)?,
-                next_look: Instant::now(),
-            };
-            let claim = Claim {
-                domain,
-                document,
-                version: row.require(3)?,
-                tries: row.require(4)?,
-                may_be_extraction: row.require(7)?,
-            };
-            Ok((claim, place))
-        })
+    spi::execute_by_index(&sql, args, |row| {
+        let domain = id(row.require(1)?);
+        let document = id(row.require::<Uuid>(2)?);
+        let place = Place {
+            domain,
+            document,
+            priority: row.require(5)?,
+            due_at: row.require(6)?,
+            next_look: Instant::now(),
+        };
+        let claim = Claim {
+            domain,
+            document,
+            version: row.require(3)?,
+            tries: row.require(4)?,
+            may_be_extraction: row.require(7)?,
+        };
+        Ok((claim, place))
     })
 }

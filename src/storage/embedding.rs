@@ -128,18 +128,21 @@ pub(super) fn leaf_name(space: Id) -> String {
     format!("embedding_{space:032x}")
 }
 
-/// Vectors of the domain's chunks whose embedded text has one of these hashes. The chunks are found first: nobody knows how many
-/// there are of a hash.
+/// Vectors of the domain's chunks whose embedded text has one of these hashes: of each hash that of any chunk, of which there may
+/// be as many as there are.
 pub(crate) fn by_hash(
     domain: Id,
     space: VectorSpace,
     hashes: &[[u8; 32]],
 ) -> Result<HashMap<Vec<u8>, Vec<f32>>> {
     let rows = spi::look_up_latest(
-        "SELECT DISTINCT ON (c.sha256) c.sha256, e.vector::real[]
-         FROM (SELECT id, sha256 FROM rag.chunk WHERE domain_id = $1 AND sha256 = ANY ($2) OFFSET 0) c
-         JOIN rag.embedding e ON e.vector_space_id = $3 AND e.domain_id = $1 AND e.chunk_id = c.id
-         ORDER BY c.sha256, c.id",
+        "SELECT h.sha256, n.vector::real[]
+         FROM unnest($2::bytea[]) h (sha256)
+         CROSS JOIN LATERAL (
+             SELECT e.vector
+             FROM (SELECT id FROM rag.chunk WHERE domain_id = $1 AND sha256 = h.sha256 OFFSET 0) c
+             JOIN rag.embedding e ON e.vector_space_id = $3 AND e.domain_id = $1 AND e.chunk_id = c.id
+             LIMIT 1) n",
         vec![
             uuid(domain).into(),
             hashes.iter().map(|h| h.to_vec()).collect::<Vec<_>>().into(),

@@ -23,7 +23,7 @@ pub(crate) fn replace(domain: Id, found: &[FoundGraph<'_>], kept: ChatPart) -> R
     let keeps_chat = kept == ChatPart::Kept;
     let of_documents = "domain_id = $1 AND document_id = ANY ($2)";
     let stays = "$3 AND by_chat AND chunk_id = ANY ($4)";
-    spi::run(
+    spi::run_by_index(
         &format!(
             "WITH relations AS (
                  DELETE FROM rag.entity_relation WHERE {of_documents} AND NOT ({stays})

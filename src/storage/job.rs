@@ -2,7 +2,7 @@
 
 use super::{Id, id, uuid, uuids};
 use crate::error::Result;
-use crate::pg::{planner, spi};
+use crate::pg::spi;
 
 pub(crate) use super::claim::{Claim, ClaimedUpTo, claim};
 
@@ -13,7 +13,7 @@ const IS_ORPHAN: &str = "j.state = 'running' AND (j.worker_pid = pg_backend_pid(
 /// Puts jobs that nobody is at back into the queue, and returns how many. This worker is at `at_hand` alone. What
 /// somebody holds is left for another time.
 pub(crate) fn reclaim_orphans(at_hand: &[Id]) -> Result<i64> {
-    let rows = spi::execute(
+    let rows = spi::execute_by_index(
         &format!(
             "UPDATE rag.job o SET state = 'queued', worker_pid = NULL, worker_start = NULL, due_at = now()
              FROM (SELECT j.domain_id, j.document_id FROM rag.job j
@@ -61,7 +61,8 @@ const NEXT_TURN: &str = "WITH RECURSIVE waiting (domain_id) AS (
      WHERE live.owner <> ALL ($2)
      LIMIT 1";
 
-/// Owners that other workers are at.
+/// Owners that other workers are at. To be looked up: only so do the entries of jobs that no longer run leave the index before it
+/// is vacuumed.
 const SERVED_BY_OTHERS: &str = "SELECT DISTINCT d.owner_role::oid || '/' || d.owner
      FROM rag.job j JOIN rag.domain d ON d.id = j.domain_id
      WHERE j.state = 'running' AND j.worker_pid <> pg_backend_pid()";
@@ -98,7 +99,7 @@ fn next_candidate(last: Id, served: &mut Vec<String>, without: &[String]) -> Res
             Ok((row.require::<pgrx::Uuid>(1).map(id)?, row.require::<String>(2)?))
         })
     };
-    let mut busy = spi::read_latest(SERVED_BY_OTHERS, vec![], |row| row.require::<String>(1))?;
+    let mut busy = spi::look_up_latest(SERVED_BY_OTHERS, vec![], |row| row.require::<String>(1))?;
     busy.extend_from_slice(without);
     let mut found = match last {
         0 => None,
@@ -132,7 +133,7 @@ fn preferred_domain(of: Id) -> Result<Option<Id>> {
 /// Whether another owner waits while the document's has several workers, of which this one came last: what it is at is
 /// given back, however long it would take, and the older one goes on.
 pub(crate) fn should_give_way(claim: &Claim) -> Result<bool> {
-    let of_several = spi::read_latest_one(
+    let of_several = spi::look_up_latest_one(
         "SELECT d.owner_role::oid || '/' || d.owner
          FROM rag.job m JOIN rag.domain d ON d.id = m.domain_id
          WHERE m.domain_id = $1 AND m.document_id = $2
@@ -144,7 +145,7 @@ pub(crate) fn should_give_way(claim: &Claim) -> Result<bool> {
         |row| row.require::<String>(1),
     )?;
     let Some(owner) = of_several else { return Ok(false) };
-    let mut busy = spi::read_latest(SERVED_BY_OTHERS, vec![], |row| row.require::<String>(1))?;
+    let mut busy = spi::look_up_latest(SERVED_BY_OTHERS, vec![], |row| row.require::<String>(1))?;
     busy.push(owner);
     does_one_wait(busy)
 }
@@ -176,7 +177,7 @@ pub(crate) fn is_held(claim: &Claim) -> Result<bool> {
 /// Those of the documents whose claim by this worker still stands, locked until the transaction ends. What
 /// somebody else is changing is left out.
 pub(crate) fn hold(domain: Id, documents: &[Id]) -> Result<Vec<Id>> {
-    spi::read_latest(
+    spi::look_up_latest(
         "SELECT j.document_id FROM rag.job j
          WHERE j.domain_id = $1 AND j.document_id = ANY ($2) AND j.worker_pid = pg_backend_pid()
            AND EXISTS (SELECT FROM rag.domain d WHERE d.id = j.domain_id AND d.collection_id IS NOT NULL)
@@ -326,7 +327,7 @@ pub(crate) fn set_priority(domain: Id, document: Id, priority: i32) -> Result<()
 /// which less was asked for; returns how many. The forms they have stay searchable meanwhile. Elevated.
 pub(crate) fn process_anew(collection: Id) -> Result<i64> {
     queue_again(
-        "j.domain_id IN (SELECT d.id FROM rag.domain d WHERE d.collection_id = $1)
+        "j.domain_id = ANY (ARRAY(SELECT d.id FROM rag.domain d WHERE d.collection_id = $1))
          AND (j.state IN ('done', 'running') OR j.state = 'queued' AND j.kind <> 'process')",
         vec![uuid(collection).into()],
     )
@@ -334,9 +335,10 @@ pub(crate) fn process_anew(collection: Id) -> Result<i64> {
 
 /// Has processed documents of a domain processed anew; returns how many. For workers.
 pub(crate) fn process_documents_anew(domain: Id, documents: &[Id]) -> Result<i64> {
+    // By what the documents are, not by what all in that state are: the index of these serves no state that is given.
     queue_again(
-        "j.domain_id = $1 AND j.document_id = ANY ($2) AND j.state = 'done'",
-        vec![uuid(domain).into(), uuids(documents.iter().copied()).into()],
+        "j.domain_id = $1 AND j.document_id = ANY ($2) AND j.state = $3",
+        vec![uuid(domain).into(), uuids(documents.iter().copied()).into(), "done".into()],
     )
 }
 
@@ -349,6 +351,6 @@ fn queue_again(which: &str, args: Vec<spi::Arg>) -> Result<i64> {
          RETURNING 1"
     );
     // Not by going over everybody's jobs.
-    let rows = planner::by_index(|| spi::execute(&statement, args, |_| Ok(())))?;
+    let rows = spi::execute_by_index(&statement, args, |_| Ok(()))?;
     Ok(rows.len() as i64)
 }

@@ -42,7 +42,7 @@ pub(crate) fn replace(domain: Id, replacements: &[Replacement<'_>]) -> Result<Ve
     let ids: Vec<Id> = identified.iter().flat_map(|document| &document.ids).copied().collect();
     replace_sections(domain, &documents, &identified)?;
     delete_others(domain, &documents, &ids)?;
-    let kept: HashSet<Id> = spi::read_latest(
+    let kept: HashSet<Id> = spi::look_up_latest(
         "SELECT id FROM rag.chunk WHERE domain_id = $1 AND document_id = ANY ($2)",
         vec![uuid(domain).into(), uuids(documents).into()],
         |row| row.require::<Uuid>(1).map(id),

@@ -36,31 +36,31 @@ pub(crate) fn is_left(of: Steered<'_>) -> Result<bool> {
                    AND (j.state = 'running' OR j.state = 'queued' AND d.paused_at IS NULL AND c.paused_at IS NULL))"
         }
     };
-    let is_left = spi::look_up_latest(statement, of.args(), |row| row.require::<bool>(1))?;
-    Ok(is_left.first() == Some(&true))
+    let is_left = spi::look_up_latest_one(statement, of.args(), |row| row.require::<bool>(1))?;
+    Ok(is_left.unwrap_or(false))
 }
 
 /// Counts jobs that are queued or running, and those that failed: goes over all of these, not over what is done.
 pub(crate) fn unfinished(of: Steered<'_>) -> Result<Unfinished> {
-    let is_meant = match of {
-        Steered::Domains(_) => "j.domain_id = p.id",
-        Steered::Document(..) => "j.domain_id = p.id AND j.document_id = $2",
+    let jobs = match of {
+        Steered::Domains(_) => "rag.job j WHERE j.domain_id = p.id",
+        // Its job is found first, not those that are in the state.
+        Steered::Document(..) => {
+            "(SELECT state FROM rag.job WHERE domain_id = p.id AND document_id = $2 OFFSET 0) j WHERE true"
+        }
     };
-    let found = spi::look_up_latest(
+    let found = spi::look_up_latest_one(
         &format!("SELECT coalesce(sum(running.jobs + CASE WHEN p.paused THEN 0 ELSE queued.jobs END), 0)::int8,
                 coalesce(sum(CASE WHEN p.paused THEN queued.jobs ELSE 0 END), 0)::int8, coalesce(sum(failed.jobs), 0)::int8
          FROM (SELECT d.id, d.paused_at IS NOT NULL OR c.paused_at IS NOT NULL AS paused
                FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id WHERE d.id = ANY ($1)) p
-         CROSS JOIN LATERAL (SELECT count(*) AS jobs FROM rag.job j
-              WHERE {is_meant} AND j.state = 'running') running
-         CROSS JOIN LATERAL (SELECT count(*) AS jobs FROM rag.job j
-              WHERE {is_meant} AND j.state = 'queued') queued
-         CROSS JOIN LATERAL (SELECT count(*) AS jobs FROM rag.job j
-              WHERE {is_meant} AND j.state = 'failed') failed"),
+         CROSS JOIN LATERAL (SELECT count(*) AS jobs FROM {jobs} AND j.state = 'running') running
+         CROSS JOIN LATERAL (SELECT count(*) AS jobs FROM {jobs} AND j.state = 'queued') queued
+         CROSS JOIN LATERAL (SELECT count(*) AS jobs FROM {jobs} AND j.state = 'failed') failed"),
         of.args(),
         |row| Ok(Unfinished { jobs: row.require(1)?, paused: row.require(2)?, failed: row.require(3)? }),
     )?;
-    Ok(found.into_iter().next().unwrap_or_default())
+    Ok(found.unwrap_or_default())
 }
 
 /// Transactions that queued the unfinished jobs, as far as the jobs were not touched since.

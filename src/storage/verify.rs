@@ -6,7 +6,7 @@ use super::graph::{ChatPart, FoundGraph};
 use super::segment::SegmentHeader;
 use super::{Id, graph, id, replacement, uuid};
 use crate::error::Result;
-use crate::pg::{planner, spi};
+use crate::pg::spi;
 use pgrx::Uuid;
 use rag_core::graph::DocumentGraph;
 
@@ -245,16 +245,14 @@ pub(crate) fn sweep_stray_vectors(looked_at: i64) -> Result<usize> {
         return Ok(0);
     }
     let (domains, chunks): (Vec<Uuid>, Vec<Uuid>) = stray.into_iter().unzip();
-    let gone = planner::by_index(|| {
-        spi::execute(
-            "DELETE FROM rag.embedding e USING unnest($1::uuid[], $2::uuid[]) AS s (domain_id, id)
-             WHERE e.domain_id = s.domain_id AND e.chunk_id = s.id
-               AND NOT EXISTS (SELECT FROM rag.chunk c WHERE c.domain_id = s.domain_id AND c.id = s.id)
-             RETURNING 1",
-            vec![domains.into(), chunks.into()],
-            |_| Ok(()),
-        )
-    })?;
+    let gone = spi::execute_by_index(
+        "DELETE FROM rag.embedding e USING unnest($1::uuid[], $2::uuid[]) AS s (domain_id, id)
+         WHERE e.domain_id = s.domain_id AND e.chunk_id = s.id
+           AND NOT EXISTS (SELECT FROM rag.chunk c WHERE c.domain_id = s.domain_id AND c.id = s.id)
+         RETURNING 1",
+        vec![domains.into(), chunks.into()],
+        |_| Ok(()),
+    )?;
     Ok(gone.len())
 }
 

@@ -81,6 +81,7 @@ fn workers_that_began_with_empty_tables_do_not_go_over_all_for_one_document() {
     for (name, value) in [
         ("shared_preload_libraries", "rag_ext, auto_explain"),
         ("auto_explain.log_min_duration", "0"),
+        ("auto_explain.log_nested_statements", "on"),
         ("auto_explain.log_analyze", "on"),
         ("auto_explain.log_timing", "off"),
     ] {
@@ -96,6 +97,8 @@ fn workers_that_began_with_empty_tables_do_not_go_over_all_for_one_document() {
         format!(
             "INSERT INTO rag.document (title, uri, content)
              SELECT 'Note ' || i, 'note/' || i, 'Note ' || i || ' is about max_wal_size.' FROM generate_series({from}, {to}) i;
+             INSERT INTO rag.document (title, uri, content)
+             SELECT 'Form', 'form/' || i, 'To be filled in.' FROM generate_series({from}, {to}) i;
              INSERT INTO desk.ticket SELECT i, 'Ticket ' || i || ' is about a jam.' FROM generate_series({from}, {to}) i"
         )
     };
@@ -105,7 +108,9 @@ fn workers_that_began_with_empty_tables_do_not_go_over_all_for_one_document() {
     ann.run(&add(2, DOCUMENTS));
     ann.settle();
     let before = cluster.log().len();
-    ann.run("INSERT INTO rag.document (title, content) VALUES ('New', 'An otter.')");
+    ann.run(
+        "INSERT INTO rag.document (title, content) VALUES ('New', 'An otter.'), ('Form', 'To be filled in.')",
+    );
     ann.run("UPDATE rag.document SET content = 'Note 2 is about beavers.' WHERE uri = 'note/2'");
     ann.run("UPDATE desk.ticket SET body = 'Ticket 3 is done.' WHERE id = 3");
     ann.run("DELETE FROM desk.ticket WHERE id = 4");
@@ -114,14 +119,16 @@ fn workers_that_began_with_empty_tables_do_not_go_over_all_for_one_document() {
     let entries: Vec<&str> = log[before..].split("LOG:  duration: ").skip(1).collect();
     for of_workers in [
         "UPDATE rag.job j",
-        "DISTINCT ON (c.sha256)",
+        "unnest($2::bytea[]) h (sha256)",
         "UPDATE rag.document d",
         "DELETE FROM rag.attached_row",
+        "DELETE FROM rag.metadata_value",
     ] {
         assert!(entries.iter().any(|plan| plan.contains(of_workers)), "no plan of {of_workers} is seen");
     }
-    // Not those about the catalog, nor that of the chore that goes over some thousands to find what went astray.
-    let others = [" pg_", "l.place = l.total"];
+    // Not what is about the catalog; nor what looks for vectors that went astray, some thousands at a time; nor what counts
+    // segments, of which a slow machine has many without merges; nor what this test counts itself.
+    let others = ["pg_class", "pg_depend", "l.place = l.total", "AS largest", "FROM rag.job WHERE state IN"];
     let is_ours = |plan: &&&str| plan.contains(" rag.") && !others.iter().any(|other| plan.contains(other));
     for plan in entries.iter().filter(is_ours) {
         assert!(most_rows(plan) < DOCUMENTS as f64 / 3.0, "{plan}");
