@@ -312,6 +312,8 @@ COMMENT ON COLUMN rag.document_link.section IS 'Number of the section that is me
 COMMENT ON COLUMN rag.document_link.strength IS '0.9 where the reader is sent to a number or title, 0.8 for a hyperlink or path, 0.6 for a number that is merely named.';
 
 CREATE INDEX job_failed ON rag.job (domain_id) WHERE state = 'failed';
+DROP INDEX rag.chunk_document;
+CREATE INDEX chunk_document ON rag.chunk (domain_id, document_id, ordinal) INCLUDE (id);
 DROP INDEX rag.metadata_value_key;
 
 CREATE TABLE rag.graph_job (

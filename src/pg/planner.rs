@@ -16,7 +16,8 @@ use crate::pg::principal::{caller_is_held_to_policies, role_is_held_to_policies}
 use crate::pg::scoped::Scoped;
 use crate::pg::spi;
 use pgrx::{PgLogLevel, PgSqlErrorCode, is_a, pg_guard, pg_sys};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::ffi::CStr;
 
 /// What a table is taken to hold: enough rows for the more selective of two indexes to be the cheaper one after both
@@ -39,6 +40,8 @@ thread_local! {
     static LOOK_UPS: Cell<usize> = const { Cell::new(0) };
     /// Whether what is being planned is a statement of ours.
     static PLANS_OURS: Cell<bool> = const { Cell::new(false) };
+    /// Columns of our tables that are unique by themselves: of what a plan reads, some indexes are taken away.
+    static UNIQUE_COLUMNS: RefCell<HashMap<pg_sys::Oid, Vec<i32>>> = RefCell::default();
 }
 
 static mut NEXT_RELATION_INFO: pg_sys::get_relation_info_hook_type = None;
@@ -162,12 +165,20 @@ unsafe extern "C-unwind" fn relation_info(
         if !is_ours(relation) || !is_told() {
             return;
         }
+        let list = (*rel).indexlist;
+        let indexes = || elements::<pg_sys::IndexOptInfo>(list);
+        let is_unique = |index: &*mut pg_sys::IndexOptInfo| {
+            (**index).unique && (**index).nkeycolumns == 1 && (**index).indpred.is_null()
+        };
+        let unique = indexes().filter(is_unique).map(|index| *(*index).indexkeys).collect();
+        UNIQUE_COLUMNS.with_borrow_mut(|known| known.insert(relation, unique));
         (*rel).tuples = ROWS;
         (*rel).pages = PAGES;
-        (*rel).allvisfrac = 0.0;
+        // An index that has all that is asked for is not to be left for the table's pages.
+        (*rel).allvisfrac = 1.0;
         // Not by the size that it is taken to have.
         (*rel).rel_parallel_workers = 0;
-        for index in elements::<pg_sys::IndexOptInfo>((*rel).indexlist) {
+        for index in indexes() {
             (*index).tuples = ROWS;
             (*index).pages = INDEX_PAGES;
             (*index).tree_height = INDEX_HEIGHT;
@@ -195,6 +206,10 @@ unsafe extern "C-unwind" fn relation_stats(
             };
             let is_held = role != pg_sys::InvalidOid && role_is_held_to_policies(role);
             if is_held || looks_up() || caller_is_held_to_policies() {
+                let is_unique = |known: &HashMap<pg_sys::Oid, Vec<i32>>| {
+                    known.get(&(*entry).relid).is_some_and(|columns| columns.contains(&i32::from(column)))
+                };
+                (*found).isunique = UNIQUE_COLUMNS.with_borrow(is_unique);
                 return true;
             }
         }
