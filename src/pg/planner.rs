@@ -206,10 +206,13 @@ unsafe extern "C-unwind" fn relation_stats(
             };
             let is_held = role != pg_sys::InvalidOid && role_is_held_to_policies(role);
             if is_held || looks_up() || caller_is_held_to_policies() {
+                // Not that of a subquery, which may bring a row several times.
+                let is_of_table =
+                    (*found).rel.as_ref().is_some_and(|rel| rel.rtekind == pg_sys::RTEKind::RTE_RELATION);
                 let is_unique = |known: &HashMap<pg_sys::Oid, Vec<i32>>| {
                     known.get(&(*entry).relid).is_some_and(|columns| columns.contains(&i32::from(column)))
                 };
-                (*found).isunique = UNIQUE_COLUMNS.with_borrow(is_unique);
+                (*found).isunique = is_of_table && UNIQUE_COLUMNS.with_borrow(is_unique);
                 return true;
             }
         }
