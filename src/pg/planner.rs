@@ -16,8 +16,7 @@ use crate::pg::principal::{caller_is_held_to_policies, role_is_held_to_policies}
 use crate::pg::scoped::Scoped;
 use crate::pg::spi;
 use pgrx::{PgLogLevel, PgSqlErrorCode, is_a, pg_guard, pg_sys};
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::cell::Cell;
 use std::ffi::CStr;
 
 /// What a table is taken to hold: enough rows for the more selective of two indexes to be the cheaper one after both
@@ -38,10 +37,10 @@ const BY_INDEX: &[(&CStr, &CStr)] = &[
 thread_local! {
     /// How many calls of [`by_index`] are under way, one within the other.
     static LOOK_UPS: Cell<usize> = const { Cell::new(0) };
+    /// Whether [`by_covering_index`] is under way.
+    static LISTS: Cell<bool> = const { Cell::new(false) };
     /// Whether what is being planned is a statement of ours.
     static PLANS_OURS: Cell<bool> = const { Cell::new(false) };
-    /// Columns of our tables that are unique by themselves: of what a plan reads, some indexes are taken away.
-    static UNIQUE_COLUMNS: RefCell<HashMap<pg_sys::Oid, Vec<i32>>> = RefCell::default();
 }
 
 static mut NEXT_RELATION_INFO: pg_sys::get_relation_info_hook_type = None;
@@ -68,6 +67,13 @@ pub(crate) fn install() {
 /// most times.
 pub(crate) fn by_index<T>(work: impl FnOnce() -> T) -> T {
     let _look_up = Scoped::set(&LOOK_UPS, LOOK_UPS.get() + 1);
+    work()
+}
+
+/// Has what is planned while `work` runs read indexes that have all that is asked for, instead of the tables' pages: for lists
+/// of what is in some domains.
+pub(crate) fn by_covering_index<T>(work: impl FnOnce() -> T) -> T {
+    let _list = Scoped::set(&LISTS, true);
     work()
 }
 
@@ -165,20 +171,12 @@ unsafe extern "C-unwind" fn relation_info(
         if !is_ours(relation) || !is_told() {
             return;
         }
-        let list = (*rel).indexlist;
-        let indexes = || elements::<pg_sys::IndexOptInfo>(list);
-        let is_unique = |index: &*mut pg_sys::IndexOptInfo| {
-            (**index).unique && (**index).nkeycolumns == 1 && (**index).indpred.is_null()
-        };
-        let unique = indexes().filter(is_unique).map(|index| *(*index).indexkeys).collect();
-        UNIQUE_COLUMNS.with_borrow_mut(|known| known.insert(relation, unique));
         (*rel).tuples = ROWS;
         (*rel).pages = PAGES;
-        // An index that has all that is asked for is not to be left for the table's pages.
-        (*rel).allvisfrac = 1.0;
+        (*rel).allvisfrac = if LISTS.get() { 1.0 } else { 0.0 };
         // Not by the size that it is taken to have.
         (*rel).rel_parallel_workers = 0;
-        for index in indexes() {
+        for index in elements::<pg_sys::IndexOptInfo>((*rel).indexlist) {
             (*index).tuples = ROWS;
             (*index).pages = INDEX_PAGES;
             (*index).tree_height = INDEX_HEIGHT;
@@ -206,13 +204,6 @@ unsafe extern "C-unwind" fn relation_stats(
             };
             let is_held = role != pg_sys::InvalidOid && role_is_held_to_policies(role);
             if is_held || looks_up() || caller_is_held_to_policies() {
-                // Not that of a subquery, which may bring a row several times.
-                let is_of_table =
-                    (*found).rel.as_ref().is_some_and(|rel| rel.rtekind == pg_sys::RTEKind::RTE_RELATION);
-                let is_unique = |known: &HashMap<pg_sys::Oid, Vec<i32>>| {
-                    known.get(&(*entry).relid).is_some_and(|columns| columns.contains(&i32::from(column)))
-                };
-                (*found).isunique = is_of_table && UNIQUE_COLUMNS.with_borrow(is_unique);
                 return true;
             }
         }
@@ -292,7 +283,7 @@ unsafe fn search_by_guarded_column(
         paths_by(root, rel, kept.into_iter());
         // Of two ways to the same row, a statement of ours takes the one among the rows of its domain.
         let mut found = Vec::new();
-        if plans_ours() && looks_up() {
+        if plans_ours() && (looks_up() || LISTS.get()) {
             found.extend(elements((*rel).pathlist).filter(|path| finds_a_row(*path)));
         }
         for path in by_key.into_iter().filter(|path| finds_a_given_key(*path)) {

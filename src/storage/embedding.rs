@@ -128,8 +128,7 @@ pub(super) fn leaf_name(space: Id) -> String {
     format!("embedding_{space:032x}")
 }
 
-/// Vectors of the domain's chunks whose embedded text has one of these hashes: of each hash that of any chunk, of which there may
-/// be as many as there are.
+/// Vectors of texts with these hashes, as far as the domain has chunks of such a text: one of each, however many chunks have it.
 pub(crate) fn by_hash(
     domain: Id,
     space: VectorSpace,

@@ -113,6 +113,13 @@ fn the_policy_says_what_becomes_of_unsupported_sentences() {
     let cluster = Cluster::builder("policies").setting("rag_ext.cache_size", "0").start();
     let database = cluster.database("policies");
     let mut ann = ready(&cluster, &database, &stub, "20s");
+    // Each sentence has a statement that is nearest to it by far: scores that are nearly equal have another order on another
+    // processor.
+    ann.ingest(
+        "The lighthouse of Kap Arkona is 35 metres tall. Its keeper came from Hamburg and left in 1905, when ships began to be \
+         guided by radio.",
+        "arkona",
+    );
     let texts = [
         ("{}", "It is 35 metres tall. [1]"),
         (r#"{"policy": "strict"}"#, "It is 35 metres tall. [1]"),
@@ -120,16 +127,13 @@ fn the_policy_says_what_becomes_of_unsupported_sentences() {
             r#"{"policy": "cited"}"#,
             "It is 35 metres tall. [1] The keeper of it lives in Berlin. [unsupported] Nice. [unsupported]",
         ),
-        (r#"{"policy": "kept"}"#, "It is 35 metres tall. [1] The keeper of it lives in Berlin. [1] Nice."),
-        (r#"{"policy": "free"}"#, "It is 35 metres tall. [1] The keeper of it lives in Berlin. [1] Nice."),
+        (r#"{"policy": "kept"}"#, "It is 35 metres tall. [1] The keeper of it lives in Berlin. [2] Nice."),
+        (r#"{"policy": "free"}"#, "It is 35 metres tall. [1] The keeper of it lives in Berlin. [2] Nice."),
     ];
     for (options, text) in texts {
         let answer = ask(&mut ann, TALL, options);
         assert_quotes(&mut ann, &answer);
-        // Whether the second sentence has a quote of its own, or that of the first, are a model's last digits, which differ from
-        // processor to processor.
-        let told = answer["answer"].as_str().unwrap().replace("[2]", "[1]");
-        assert_eq!((told.as_str(), &answer["method"]), (text, &"chat".into()), "{answer:#}");
+        assert_eq!((&answer["answer"], &answer["method"]), (&text.into(), &"chat".into()), "{answer:#}");
         let unsupported = answer["unsupported"].as_array().unwrap();
         assert_eq!(unsupported[0]["sentence"], "The keeper of it lives in Berlin.", "{answer:#}");
         assert!(unsupported[0]["support"].as_f64() < Some(0.5), "{answer:#}");
