@@ -312,8 +312,6 @@ COMMENT ON COLUMN rag.document_link.section IS 'Number of the section that is me
 COMMENT ON COLUMN rag.document_link.strength IS '0.9 where the reader is sent to a number or title, 0.8 for a hyperlink or path, 0.6 for a number that is merely named.';
 
 CREATE INDEX job_failed ON rag.job (domain_id) WHERE state = 'failed';
-DROP INDEX rag.chunk_document;
-CREATE INDEX chunk_document ON rag.chunk (domain_id, document_id, ordinal) INCLUDE (id);
 DROP INDEX rag.metadata_value_key;
 
 CREATE TABLE rag.graph_job (
@@ -925,3 +923,8 @@ BEGIN
         EXECUTE format('ALTER TABLE rag.%I ENABLE ALWAYS TRIGGER note_write, ENABLE ALWAYS TRIGGER note_truncate', t);
     END LOOP;
 END $$;
+
+-- Last, and the old one dropped when the new one is there: nobody can read chunks from then on until this commits.
+CREATE INDEX chunk_document_id ON rag.chunk (domain_id, document_id, ordinal) INCLUDE (id);
+DROP INDEX rag.chunk_document;
+ALTER INDEX rag.chunk_document_id RENAME TO chunk_document;

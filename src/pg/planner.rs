@@ -14,7 +14,7 @@ use crate::pg::explain::may_read_all_statistics;
 use crate::pg::index_condition::guarded_column;
 use crate::pg::principal::{caller_is_held_to_policies, role_is_held_to_policies};
 use crate::pg::scoped::Scoped;
-use crate::pg::spi;
+use crate::pg::spi::{self, Access};
 use pgrx::{PgLogLevel, PgSqlErrorCode, is_a, pg_guard, pg_sys};
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -37,10 +37,8 @@ const BY_INDEX: &[(&CStr, &CStr)] = &[
 thread_local! {
     /// How many calls of [`by_index`] are under way, one within the other.
     static LOOK_UPS: Cell<usize> = const { Cell::new(0) };
-    /// Whether [`by_covering_index`] is under way.
-    static LISTS: Cell<bool> = const { Cell::new(false) };
-    /// Whether what is being planned is a statement of ours.
-    static PLANS_OURS: Cell<bool> = const { Cell::new(false) };
+    /// How what is being planned is to come by its rows; none if it is not a statement of ours.
+    static OURS: Cell<Option<Access>> = const { Cell::new(None) };
 }
 
 static mut NEXT_RELATION_INFO: pg_sys::get_relation_info_hook_type = None;
@@ -70,13 +68,6 @@ pub(crate) fn by_index<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Has what is planned while `work` runs read indexes that have all that is asked for, instead of the tables' pages: for lists
-/// of what is in some domains.
-pub(crate) fn by_covering_index<T>(work: impl FnOnce() -> T) -> T {
-    let _list = Scoped::set(&LISTS, true);
-    work()
-}
-
 /// Whether a plan is being made within [`by_index`].
 pub(super) fn looks_up() -> bool {
     LOOK_UPS.get() > 0
@@ -84,7 +75,12 @@ pub(super) fn looks_up() -> bool {
 
 /// Whether what is being planned is a statement of ours: those name domains that the caller sees, and no others.
 pub(super) fn plans_ours() -> bool {
-    PLANS_OURS.get()
+    OURS.get().is_some()
+}
+
+/// Whether what is being planned is a statement of ours that lists what indexes have.
+fn lists() -> bool {
+    OURS.get() == Some(Access::CoveringIndex)
 }
 
 /// Whether a relation is in the extension's schema.
@@ -122,9 +118,9 @@ unsafe extern "C-unwind" fn planner(
             Some(next) => pg_sys::ffi::pg_guard_ffi_boundary(|| next(query, text, options, params)),
             None => pg_sys::standard_planner(query, text, options, params),
         };
-        let is_ours = !text.is_null() && spi::is_running(CStr::from_ptr(text));
+        let ours = if text.is_null() { None } else { spi::access_of_running(CStr::from_ptr(text)) };
         let planned = {
-            let _made = Scoped::set(&PLANS_OURS, is_ours);
+            let _made = Scoped::set(&OURS, ours);
             if looks_up() { elevation::with_settings(BY_INDEX, plan) } else { plan() }
         };
         // What it is taken to cost is no reason to compile it: by our constants, or because a way that is turned off here is its
@@ -173,7 +169,7 @@ unsafe extern "C-unwind" fn relation_info(
         }
         (*rel).tuples = ROWS;
         (*rel).pages = PAGES;
-        (*rel).allvisfrac = if LISTS.get() { 1.0 } else { 0.0 };
+        (*rel).allvisfrac = if lists() { 1.0 } else { 0.0 };
         // Not by the size that it is taken to have.
         (*rel).rel_parallel_workers = 0;
         for index in elements::<pg_sys::IndexOptInfo>((*rel).indexlist) {
@@ -283,7 +279,7 @@ unsafe fn search_by_guarded_column(
         paths_by(root, rel, kept.into_iter());
         // Of two ways to the same row, a statement of ours takes the one among the rows of its domain.
         let mut found = Vec::new();
-        if plans_ours() && (looks_up() || LISTS.get()) {
+        if lists() || plans_ours() && looks_up() {
             found.extend(elements((*rel).pathlist).filter(|path| finds_a_row(*path)));
         }
         for path in by_key.into_iter().filter(|path| finds_a_given_key(*path)) {

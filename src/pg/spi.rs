@@ -1,7 +1,7 @@
 //! Statements: prepared once and kept as long as they are used, run under the caller's snapshot.
 //!
 //! pgrx's own SPI takes a new snapshot per statement once the transaction has written, so one call would see
-//! several states. Here [`read`] runs under the active snapshot; [`write`](fn@write) sees what came before in
+//! several states. Here [`read_snapshot`] runs under the active snapshot; [`execute`] sees what came before in
 //! the transaction and takes a new one.
 
 use super::planner;
@@ -15,14 +15,25 @@ use std::ffi::{CStr, CString};
 mod plans;
 
 thread_local! {
-    /// Text of the statement that runs, the innermost.
-    static RUNNING: Cell<Option<*const str>> = const { Cell::new(None) };
+    /// The statement that runs, the innermost: its text, and how it is to be planned.
+    static RUNNING: Cell<Option<(*const str, Access)>> = const { Cell::new(None) };
 }
 
-/// Whether a text is that of the statement of ours that runs, and not of one that somebody else's function runs meanwhile.
-pub(super) fn is_running(text: &CStr) -> bool {
+/// How rows are to be come by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// As the planner sees fit.
+    Any,
+    /// From indexes that have all that is asked for, instead of the tables' pages.
+    CoveringIndex,
+}
+
+/// How a text is to be planned that is the one of the statement of ours that runs; none if it is that of one that somebody
+/// else's function runs meanwhile.
+pub(super) fn access_of_running(text: &CStr) -> Option<Access> {
+    let (running, access) = RUNNING.get()?;
     // SAFETY: whoever runs a statement has borrowed its text, and takes it back before.
-    RUNNING.get().is_some_and(|running| text.to_bytes() == unsafe { &*running }.as_bytes())
+    (text.to_bytes() == unsafe { &*running }.as_bytes()).then_some(access)
 }
 
 /// An argument of a statement.
@@ -160,6 +171,14 @@ fn values_of(args: &[Arg]) -> (Vec<pg_sys::Datum>, Vec<std::ffi::c_char>) {
 struct Mode {
     read_only: bool,
     keep_plan: bool,
+    access: Access,
+}
+
+impl Mode {
+    /// Under the active snapshot.
+    const SNAPSHOT: Self = Self { read_only: true, keep_plan: true, access: Access::Any };
+    /// With what is there now, and what the statement writes.
+    const LATEST: Self = Self { read_only: false, ..Self::SNAPSHOT };
 }
 
 fn run_plan<R>(
@@ -169,7 +188,7 @@ fn run_plan<R>(
     mut each: impl FnMut(&Row) -> Result<R>,
 ) -> Result<Vec<R>> {
     let _connection = Connection::open()?;
-    let _running = Scoped::set(&RUNNING, Some(std::ptr::from_ref(sql)));
+    let _running = Scoped::set(&RUNNING, Some((std::ptr::from_ref(sql), mode.access)));
     let kept;
     let plan = if mode.keep_plan {
         // One plan for all arguments: planning anew, with all policies, would cost more than running.
@@ -208,7 +227,7 @@ pub(crate) fn read_snapshot<R>(
     args: Vec<Arg>,
     each: impl FnMut(&Row) -> Result<R>,
 ) -> Result<Vec<R>> {
-    run_plan(sql, args, Mode { read_only: true, keep_plan: true }, each)
+    run_plan(sql, args, Mode::SNAPSHOT, each)
 }
 
 /// [`read_snapshot`] of some given rows, and what belongs to them, one after the other by index, whatever statistics say:
@@ -223,7 +242,18 @@ pub(crate) fn read_snapshot_once<R>(
     args: Vec<Arg>,
     each: impl FnMut(&Row) -> Result<R>,
 ) -> Result<Vec<R>> {
-    run_plan(sql, args, Mode { read_only: true, keep_plan: false }, each)
+    run_plan(sql, args, Mode { keep_plan: false, ..Mode::SNAPSHOT }, each)
+}
+
+/// [`read_snapshot`] of a list of what is in some domains, from indexes that have all that is asked for, where there are such.
+pub(crate) fn list<R>(sql: &str, args: Vec<Arg>, each: impl FnMut(&Row) -> Result<R>) -> Result<Vec<R>> {
+    run_plan(sql, args, Mode { access: Access::CoveringIndex, ..Mode::SNAPSHOT }, each)
+}
+
+/// [`list`], by a statement as those of [`read_snapshot_once`].
+pub(crate) fn list_once<R>(sql: &str, args: Vec<Arg>, each: impl FnMut(&Row) -> Result<R>) -> Result<Vec<R>> {
+    let mode = Mode { access: Access::CoveringIndex, keep_plan: false, ..Mode::SNAPSHOT };
+    run_plan(sql, args, mode, each)
 }
 
 /// Rows of one part of what is read in parts.
@@ -237,7 +267,7 @@ pub(crate) fn read_snapshot_in_parts(
     mut each: impl FnMut(&Row) -> Result<()>,
 ) -> Result<()> {
     let _connection = Connection::open()?;
-    let _running = Scoped::set(&RUNNING, Some(std::ptr::from_ref(sql)));
+    let _running = Scoped::set(&RUNNING, Some((std::ptr::from_ref(sql), Access::Any)));
     let plan = plan_once(sql, &args, 0)?;
     let (mut values, nulls) = values_of(&args);
     // SAFETY: the plan was prepared for exactly these argument types; values and nulls are as long as they are. Rows live
@@ -268,7 +298,7 @@ pub(crate) fn read_latest<R>(
     args: Vec<Arg>,
     each: impl FnMut(&Row) -> Result<R>,
 ) -> Result<Vec<R>> {
-    run_plan(sql, args, Mode { read_only: false, keep_plan: true }, each)
+    run_plan(sql, args, Mode::LATEST, each)
 }
 
 /// [`read_latest`] of some rows that are found one after the other by index, as by [`look_up`].
@@ -291,7 +321,7 @@ pub(crate) fn look_up_latest_one<R>(
 
 /// Writes, and gives what RETURNING does.
 pub(crate) fn execute<R>(sql: &str, args: Vec<Arg>, each: impl FnMut(&Row) -> Result<R>) -> Result<Vec<R>> {
-    run_plan(sql, args, Mode { read_only: false, keep_plan: true }, each)
+    run_plan(sql, args, Mode::LATEST, each)
 }
 
 /// [`execute`] without a result.

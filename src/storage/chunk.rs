@@ -3,8 +3,8 @@
 
 use super::{Id, among, id, uuid, uuids};
 use crate::error::Result;
+use crate::pg::spi;
 use crate::pg::stored_jsonb::StoredJsonb;
-use crate::pg::{planner, spi};
 use pgrx::Uuid;
 use rag_core::chunk::{indexed_title, table_header};
 use rag_core::document::PreparedDocument;
@@ -36,13 +36,11 @@ pub(crate) fn ids_of_domains(domains: &[Id]) -> Result<Vec<Id>> {
 
 /// Chunks of documents, within domains, each with its domain.
 pub(crate) fn ids_of_documents(domains: &[Id], documents: &[Id]) -> Result<Vec<(Id, Id)>> {
-    planner::by_covering_index(|| {
-        spi::read_snapshot(
-            "SELECT id, domain_id FROM rag.chunk WHERE domain_id = ANY ($1) AND document_id = ANY ($2)",
-            vec![uuids(domains.iter().copied()).into(), uuids(documents.iter().copied()).into()],
-            |row| Ok((id(row.require(1)?), id(row.require(2)?))),
-        )
-    })
+    spi::list(
+        "SELECT id, domain_id FROM rag.chunk WHERE domain_id = ANY ($1) AND document_id = ANY ($2)",
+        vec![uuids(domains.iter().copied()).into(), uuids(documents.iter().copied()).into()],
+        |row| Ok((id(row.require(1)?), id(row.require(2)?))),
+    )
 }
 
 /// Of each of some domains the first chunks, by id, from a place on; not more than so many.

@@ -223,7 +223,7 @@ impl Statement {
         let Self { args, way, .. } = self;
         let id_of_row = |row: &spi::Row| row.require::<Uuid>(1).map(id);
         match way {
-            Way::Listing => planner::by_covering_index(|| spi::read_snapshot_once(sql, args, id_of_row)),
+            Way::Listing => spi::list_once(sql, args, id_of_row),
             // One after the other by the index: those that are asked about are few beside all.
             Way::Asking { .. } if sql.len() <= KEPT_LENGTH => spi::look_up(sql, args, id_of_row),
             Way::Asking { .. } => planner::by_index(|| spi::read_snapshot_once(sql, args, id_of_row)),
