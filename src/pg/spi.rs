@@ -24,7 +24,7 @@ thread_local! {
 pub(super) enum Access {
     /// As the planner sees fit.
     Any,
-    /// From indexes that have all that is asked for, instead of the tables' pages.
+    /// From indexes that have all that is asked for, as if all pages were all-visible: for whom constants are planned by.
     CoveringIndex,
 }
 

@@ -193,7 +193,7 @@ fn our_own_statements_search_an_index_by_what_they_name_alone() {
         "SELECT rag_wait()",
         "SELECT count(*) FROM rag_status()",
     ];
-    let (mut plans, mut looked_up) = (0, 0);
+    let (mut plans, mut looked_up, mut listed) = (0, 0, 0);
     for call in CALLS.into_iter().rev().chain(more) {
         explained.notices();
         explained.run(call);
@@ -206,7 +206,13 @@ fn our_own_statements_search_an_index_by_what_they_name_alone() {
             looked_up += usize::from(looks_up);
             let is_by_id = looks_up && BY_ID.iter().any(|index| notice.message.contains(index));
             assert!(!is_by_id, "{call}\n{}", notice.message);
+            if notice.message.contains("SELECT id, domain_id FROM rag.chunk ") {
+                listed += 1;
+                let covers = notice.message.contains("Index Only Scan using chunk_document ");
+                assert!(covers, "{call}\n{}", notice.message);
+            }
         }
     }
-    assert!(plans > 20 && looked_up > 5, "{plans} plans were seen, {looked_up} of which look up ids");
+    let seen = format!("{plans} plans were seen, {looked_up} of which look up ids, {listed} list chunks");
+    assert!(plans > 20 && looked_up > 5 && listed > 0, "{seen}");
 }
