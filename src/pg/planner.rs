@@ -105,6 +105,18 @@ pub(crate) unsafe fn reads_ours(planned: *mut pg_sys::PlannedStmt) -> bool {
     }
 }
 
+/// Whether a query names a table of the extension, not only within a subquery of it.
+///
+/// # Safety
+/// A valid query.
+unsafe fn names_ours(query: *mut pg_sys::Query) -> bool {
+    // SAFETY: as the function's.
+    unsafe {
+        elements::<pg_sys::RangeTblEntry>((*query).rtable)
+            .any(|entry| (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION && is_ours((*entry).relid))
+    }
+}
+
 #[pg_guard]
 unsafe extern "C-unwind" fn planner(
     query: *mut pg_sys::Query,
@@ -121,7 +133,9 @@ unsafe extern "C-unwind" fn planner(
         let ours = if text.is_null() { None } else { spi::access_of_running(CStr::from_ptr(text)) };
         let planned = {
             let _made = Scoped::set(&OURS, ours);
-            if looks_up() { elevation::with_settings(BY_INDEX, plan) } else { plan() }
+            // What others' functions plan meanwhile of their own tables is planned as ever.
+            let is_looked_up = looks_up() && (ours.is_some() || names_ours(query));
+            if is_looked_up { elevation::with_settings(BY_INDEX, plan) } else { plan() }
         };
         // What it is taken to cost is no reason to compile it: by our constants, or because a way that is turned off here is its
         // only one, which before Postgres 18 is taken to cost more than anything.

@@ -245,12 +245,8 @@ pub(crate) fn read_snapshot_once<R>(
     run_plan(sql, args, Mode { keep_plan: false, ..Mode::SNAPSHOT }, each)
 }
 
-/// [`read_snapshot`] of a list of what is in some domains, from indexes that have all that is asked for, where there are such.
-pub(crate) fn list<R>(sql: &str, args: Vec<Arg>, each: impl FnMut(&Row) -> Result<R>) -> Result<Vec<R>> {
-    run_plan(sql, args, Mode { access: Access::CoveringIndex, ..Mode::SNAPSHOT }, each)
-}
-
-/// [`list`], by a statement as those of [`read_snapshot_once`].
+/// [`read_snapshot_once`] of a list of what is in some domains, from indexes that have all that is asked for, where there are
+/// such.
 pub(crate) fn list_once<R>(sql: &str, args: Vec<Arg>, each: impl FnMut(&Row) -> Result<R>) -> Result<Vec<R>> {
     let mode = Mode { access: Access::CoveringIndex, keep_plan: false, ..Mode::SNAPSHOT };
     run_plan(sql, args, mode, each)

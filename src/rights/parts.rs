@@ -49,7 +49,7 @@ impl ShownDocuments {
             let all = document::visible_of_domain(domain)?.into_iter().collect::<HashSet<Id>>();
             return Ok(known.all.insert(all).contains(&document));
         }
-        let is_shown = !document::visible(&[domain], &[document])?.is_empty();
+        let is_shown = document::is_visible(domain, document)?;
         known.asked.insert(document, is_shown);
         Ok(is_shown)
     }

@@ -3,7 +3,7 @@
 use super::scope::Scope;
 use crate::config;
 use crate::error::Result;
-use crate::storage::{Id, IdMap, chunk, document, metadata};
+use crate::storage::{ByDomain, Id, IdMap, chunk, document, metadata};
 use rag_core::filter::Filter;
 use rag_core::selectivity::{self, Asked};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -111,10 +111,10 @@ impl<'a> Allowed<'a> {
         }
         let mut documents = self.matching(None)?;
         if self.may_hide_rows {
-            documents = document::visible(&self.domains, &documents)?;
+            documents = document::visible(&documents)?;
         }
-        let chunks = chunk::ids_of_documents(&self.domains, &documents)?.into_iter().collect();
-        Ok(self.listed.get_or_init(|| Listed { documents, chunks }))
+        let chunks = chunk::ids_of_documents(&documents)?.into_iter().collect();
+        Ok(self.listed.get_or_init(|| Listed { documents: documents.into_ids(), chunks }))
     }
 
     /// A retriever begins: what others have found says nothing of how many of its hits are let through.
@@ -171,9 +171,10 @@ impl<'a> Allowed<'a> {
         Ok(())
     }
 
-    fn matching(&self, at_most: Option<usize>) -> Result<Vec<Id>> {
-        self.filter
-            .map_or(Ok(Vec::new()), |filter| metadata::matching_documents(&self.domains, filter, at_most))
+    fn matching(&self, at_most: Option<usize>) -> Result<ByDomain> {
+        self.filter.map_or(Ok(ByDomain::default()), |filter| {
+            metadata::matching_documents(&self.domains, filter, at_most)
+        })
     }
 }
 

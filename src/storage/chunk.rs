@@ -1,7 +1,7 @@
 //! Chunks with their sections: what the keyword index has of them, which a caller sees, and showing hits. Writing them is left to
 //! [`super::replacement`].
 
-use super::{Id, among, id, uuid, uuids};
+use super::{ByDomain, Id, among, id, uuid, uuids};
 use crate::error::Result;
 use crate::pg::spi;
 use crate::pg::stored_jsonb::StoredJsonb;
@@ -34,11 +34,16 @@ pub(crate) fn ids_of_domains(domains: &[Id]) -> Result<Vec<Id>> {
     )
 }
 
-/// Chunks of documents, within domains, each with its domain.
-pub(crate) fn ids_of_documents(domains: &[Id], documents: &[Id]) -> Result<Vec<(Id, Id)>> {
-    spi::list(
-        "SELECT id, domain_id FROM rag.chunk WHERE domain_id = ANY ($1) AND document_id = ANY ($2)",
-        vec![uuids(domains.iter().copied()).into(), uuids(documents.iter().copied()).into()],
+/// Chunks of documents, each with its domain.
+pub(crate) fn ids_of_documents(documents: &ByDomain) -> Result<Vec<(Id, Id)>> {
+    spi::look_up(
+        &format!(
+            "SELECT c.id, c.domain_id FROM {}
+             JOIN rag.chunk c ON c.domain_id = h.domain_id AND c.document_id = {}",
+            ByDomain::EACH,
+            ByDomain::AMONG
+        ),
+        documents.args(),
         |row| Ok((id(row.require(1)?), id(row.require(2)?))),
     )
 }

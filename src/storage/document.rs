@@ -1,6 +1,6 @@
 //! Documents: what callers write, and what the workers read and complete.
 
-use super::{Id, id, id_of_text, uuid, uuids};
+use super::{ByDomain, Id, id, id_of_text, uuid, uuids};
 use crate::error::{Error, Result};
 use crate::pg::spi;
 use pgrx::{JsonB, Uuid};
@@ -48,16 +48,32 @@ pub(crate) fn upsert(new: &NewDocument<'_>) -> Result<Option<Id>> {
     Ok(changed.map(id))
 }
 
-/// Those of the documents that the caller sees.
-pub(crate) fn visible(domains: &[Id], documents: &[Id]) -> Result<Vec<Id>> {
-    spi::read_snapshot(
-        "SELECT id FROM rag.document WHERE domain_id = ANY ($1) AND id = ANY ($2)",
-        vec![uuids(domains.iter().copied()).into(), uuids(documents.iter().copied()).into()],
-        |row| row.require::<Uuid>(1).map(id),
-    )
+/// Those of the documents that the caller sees, each with its domain.
+pub(crate) fn visible(documents: &ByDomain) -> Result<ByDomain> {
+    let rows = spi::look_up(
+        &format!(
+            "SELECT d.domain_id, d.id FROM {}
+             JOIN rag.document d ON d.domain_id = h.domain_id AND d.id = {}",
+            ByDomain::EACH,
+            ByDomain::AMONG
+        ),
+        documents.args(),
+        |row| Ok((id(row.require(1)?), id(row.require(2)?))),
+    )?;
+    Ok(rows.into_iter().collect())
 }
 
-/// [`visible`] of all documents of a domain.
+/// Whether the caller sees a document.
+pub(crate) fn is_visible(domain: Id, document: Id) -> Result<bool> {
+    let found = spi::read_snapshot_one(
+        "SELECT true FROM rag.document WHERE domain_id = $1 AND id = $2",
+        vec![uuid(domain).into(), uuid(document).into()],
+        |row| row.require::<bool>(1),
+    )?;
+    Ok(found.is_some())
+}
+
+/// The documents of a domain that the caller sees.
 pub(crate) fn visible_of_domain(domain: Id) -> Result<Vec<Id>> {
     spi::read_snapshot("SELECT id FROM rag.document WHERE domain_id = $1", vec![uuid(domain).into()], |row| {
         row.require::<Uuid>(1).map(id)

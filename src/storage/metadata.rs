@@ -3,7 +3,7 @@
 //!
 //! What a filter means is defined by `rag_core::filter::matches`.
 
-use super::{Id, among, id, uuid, uuids};
+use super::{ByDomain, Id, among, id, uuid, uuids};
 use crate::error::Result;
 use crate::pg::{planner, spi};
 use pgrx::datum::TimestampWithTimeZone;
@@ -162,13 +162,21 @@ pub(crate) fn missing_keys(domains: &[Id], keys: Vec<String>) -> Result<Vec<Stri
 }
 
 /// Documents of the domains whose metadata passes the filter; not more than `at_most`.
-pub(crate) fn matching_documents(domains: &[Id], filter: &Filter, at_most: Option<usize>) -> Result<Vec<Id>> {
+pub(crate) fn matching_documents(
+    domains: &[Id],
+    filter: &Filter,
+    at_most: Option<usize>,
+) -> Result<ByDomain> {
     let mut statement = Statement::new(domains, Way::Listing);
     let (condition, is_among) = (statement.condition(filter), statement.is_among);
     let limit = statement.bind(at_most.map(|most| most as i64));
-    statement.read(&format!(
-        "SELECT d.id FROM rag.document d WHERE d.domain_id {is_among} AND ({condition}) LIMIT {limit}"
-    ))
+    let found = statement.read(
+        &format!(
+            "SELECT d.domain_id, d.id FROM rag.document d WHERE d.domain_id {is_among} AND ({condition}) LIMIT {limit}"
+        ),
+        |row| Ok((id(row.require(1)?), id(row.require(2)?))),
+    )?;
+    Ok(found.into_iter().collect())
 }
 
 /// Those of the documents, of these domains, whose metadata passes the filter.
@@ -176,10 +184,13 @@ pub(crate) fn matching_of_documents(domains: &[Id], filter: &Filter, documents: 
     let mut statement = Statement::new(domains, Way::Asking { domain: "d.domain_id", document: "d.id" });
     let documents = statement.bind(uuids(documents.iter().copied()));
     let (condition, is_among) = (statement.condition(filter), statement.is_among);
-    statement.read(&format!(
-        "SELECT d.id FROM unnest({documents}::uuid[]) h (id) JOIN rag.document d ON d.id = h.id
-         WHERE d.domain_id {is_among} AND ({condition})"
-    ))
+    statement.read(
+        &format!(
+            "SELECT d.id FROM unnest({documents}::uuid[]) h (id) JOIN rag.document d ON d.id = h.id
+             WHERE d.domain_id {is_among} AND ({condition})"
+        ),
+        |row| row.require::<Uuid>(1).map(id),
+    )
 }
 
 /// Those of the chunks, of these domains, that are there and whose documents' metadata passes the filter.
@@ -188,10 +199,13 @@ pub(crate) fn matching_of_chunks(domains: &[Id], filter: &Filter, chunks: &[Id])
     let mut statement = Statement::new(domains, columns);
     let chunks = statement.bind(uuids(chunks.iter().copied()));
     let (condition, is_among) = (statement.condition(filter), statement.is_among);
-    statement.read(&format!(
-        "SELECT c.id FROM unnest({chunks}::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
-         WHERE c.domain_id {is_among} AND ({condition})"
-    ))
+    statement.read(
+        &format!(
+            "SELECT c.id FROM unnest({chunks}::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
+             WHERE c.domain_id {is_among} AND ({condition})"
+        ),
+        |row| row.require::<Uuid>(1).map(id),
+    )
 }
 
 /// How documents that pass are found.
@@ -219,14 +233,13 @@ impl Statement {
         Self { args: vec![domains], is_among, way }
     }
 
-    fn read(self, sql: &str) -> Result<Vec<Id>> {
+    fn read<R>(self, sql: &str, each: impl FnMut(&spi::Row) -> Result<R>) -> Result<Vec<R>> {
         let Self { args, way, .. } = self;
-        let id_of_row = |row: &spi::Row| row.require::<Uuid>(1).map(id);
         match way {
-            Way::Listing => spi::list_once(sql, args, id_of_row),
+            Way::Listing => spi::list_once(sql, args, each),
             // One after the other by the index: those that are asked about are few beside all.
-            Way::Asking { .. } if sql.len() <= KEPT_LENGTH => spi::look_up(sql, args, id_of_row),
-            Way::Asking { .. } => planner::by_index(|| spi::read_snapshot_once(sql, args, id_of_row)),
+            Way::Asking { .. } if sql.len() <= KEPT_LENGTH => spi::look_up(sql, args, each),
+            Way::Asking { .. } => planner::by_index(|| spi::read_snapshot_once(sql, args, each)),
         }
     }
 

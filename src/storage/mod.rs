@@ -10,6 +10,7 @@ pub(crate) mod attached_row;
 pub(crate) mod attached_run;
 pub(crate) mod attachment;
 pub(crate) mod blob;
+mod by_domain;
 pub(crate) mod chunk;
 mod claim;
 pub(crate) mod collection;
@@ -39,6 +40,7 @@ pub(crate) mod steering;
 pub(crate) mod vector_codes;
 pub(crate) mod verify;
 
+pub(crate) use by_domain::ByDomain;
 pub(crate) use id_map::IdMap;
 
 use crate::pg::{UuidArray, spi};

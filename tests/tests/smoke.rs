@@ -218,10 +218,22 @@ fn a_search_of_many_domains_goes_to_each_once() {
     let mut ann = counted(&database);
     ann.run(&format!(
         "SELECT rag_create_collection('c' || n) FROM generate_series(1, {DOMAINS}) n;
-         INSERT INTO rag.document (collection, content) SELECT 'c' || n, 'boiler ' || n FROM generate_series(1, {DOMAINS}) n"
+         INSERT INTO rag.document (collection, content, metadata)
+         SELECT 'c' || n, 'boiler ' || n, jsonb_build_object('kind', 'manual') FROM generate_series(1, {DOMAINS}) n"
     ));
     ann.settle();
+    for filter in [r#"{"kind": "manual"}"#, r#"{"not": {"kind": "note"}}"#] {
+        ann.run("SELECT pg_stat_force_next_flush()");
+        let search = format!(
+            "SELECT count(*) FROM rag_search('boiler', k => 100, mode => 'keyword', filter => {})",
+            literal(filter)
+        );
+        let searched = indexes_of(&mut ann, &search, DOMAINS, "rag.chunk");
+        let listed = searched.iter().find(|(index, ..)| index == "rag.chunk_document").unwrap();
+        assert!((1..DOMAINS * 5).contains(&listed.1), "{filter}: {searched:?}");
+    }
     for mode in ["keyword", "hybrid"] {
+        ann.run("SELECT pg_stat_force_next_flush()");
         let search = format!("SELECT count(*) FROM rag_search('boiler', k => 100, mode => '{mode}')");
         let searched = indexes_of(&mut ann, &search, DOMAINS, "rag.segment, rag.section, rag.document");
         let most = searched.iter().map(|(_, times, _)| *times).max();

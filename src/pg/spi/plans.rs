@@ -11,8 +11,8 @@ use std::rc::Rc;
 /// Most plans that are kept: a session that searches and writes needs some 30, a worker some 100.
 const MAX_KEPT: usize = 128;
 
-/// Text and argument types of a statement. A text is run in one way alone (see [`super::Access`] and `planner::by_index`): whoever
-/// is first decides on the plan.
+/// Text and argument types of a statement. A text is looked up by index (see `planner::by_index`), or it is not: whoever is first
+/// decides on the plan.
 type Key = (Rc<str>, Vec<u32>);
 
 /// A kept plan, which is freed when it has been forgotten and nobody runs it any more: a statement may call a function

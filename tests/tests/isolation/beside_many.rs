@@ -3,6 +3,7 @@
 use super::own_something;
 use rag_tests::{Database, Session, wait_until};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Rows of another owner in each table.
@@ -177,6 +178,12 @@ fn found_twice(condition: &str) -> Option<&str> {
 /// Indexes by ids, which are digests: what a caller of one domain sees is scattered among the rows of others there.
 const BY_ID: [&str; 3] = ["using chunk_pkey", "using section_pkey", "using document_pkey"];
 
+/// Statements that list what a filter lets through, and the index that has all they ask for.
+const LISTS: [(&str, &str); 2] = [
+    ("SELECT d.domain_id, d.id FROM rag.document d WHERE", "document_domain_id_id_key"),
+    ("SELECT c.id, c.domain_id FROM unnest", "chunk_document"),
+];
+
 /// A list of thousands is gone through by each look into an index.
 #[test]
 fn our_own_statements_search_an_index_by_what_they_name_alone() {
@@ -188,12 +195,13 @@ fn our_own_statements_search_an_index_by_what_they_name_alone() {
     let mut explained = database.explained(&role);
     let more = [
         r#"SELECT count(*) FROM rag_search('whose is it', mode => 'keyword', filter => '{"title": {"exists": true}}')"#,
+        r#"SELECT count(*) FROM rag_search('whose is it', mode => 'keyword', filter => '{"not": {"title": {"exists": true}}}')"#,
         r#"SELECT count(*) FROM rag_search('whose is it', mode => 'vector', options => '{"context": "section"}')"#,
         "SELECT rag_answer('whose is it')",
         "SELECT rag_wait()",
         "SELECT count(*) FROM rag_status()",
     ];
-    let (mut plans, mut looked_up, mut listed) = (0, 0, 0);
+    let (mut plans, mut looked_up, mut listed) = (0, 0, BTreeSet::new());
     for call in CALLS.into_iter().rev().chain(more) {
         explained.notices();
         explained.run(call);
@@ -206,13 +214,15 @@ fn our_own_statements_search_an_index_by_what_they_name_alone() {
             looked_up += usize::from(looks_up);
             let is_by_id = looks_up && BY_ID.iter().any(|index| notice.message.contains(index));
             assert!(!is_by_id, "{call}\n{}", notice.message);
-            if notice.message.contains("SELECT id, domain_id FROM rag.chunk ") {
-                listed += 1;
-                let covers = notice.message.contains("Index Only Scan using chunk_document ");
-                assert!(covers, "{call}\n{}", notice.message);
+            for (list, index) in LISTS {
+                if notice.message.contains(list) {
+                    listed.insert(list);
+                    let scan = format!("Index Only Scan using {index} ");
+                    assert!(notice.message.contains(&scan), "{call}\n{}", notice.message);
+                }
             }
         }
     }
-    let seen = format!("{plans} plans were seen, {looked_up} of which look up ids, {listed} list chunks");
-    assert!(plans > 20 && looked_up > 5 && listed > 0, "{seen}");
+    let seen = format!("{plans} plans were seen, {looked_up} of which look up ids; lists: {listed:?}");
+    assert!(plans > 20 && looked_up > 5 && listed.len() == LISTS.len(), "{seen}");
 }
