@@ -72,11 +72,20 @@ pub(crate) fn measure(report: &mut Report, cluster: &Cluster) {
     let mut under_filters = Vec::new();
     for (filter, percent) in FILTERS {
         let mut times = Times::default();
-        for query in &QUERIES {
-            let rows = times.take(|| client.query(&filtered, &[query, &filter]).unwrap());
-            assert!(!rows.is_empty(), "{query} {filter}");
+        let mut found = client.query(&filtered, &[&QUERIES[0], &filter]);
+        for query in QUERIES.iter().cycle().take(QUERIES.len() * ROUNDS) {
+            if matches!(&found, Ok(rows) if !rows.is_empty()) {
+                found = times.take(|| client.query(&filtered, &[query, &filter]));
+            }
         }
-        under_filters.push((percent, times));
+        let shown = match found {
+            Ok(rows) => {
+                assert!(!rows.is_empty(), "a filter lets through what is asked for");
+                times.shown()
+            }
+            Err(error) => format!("given up after {LONGEST}: {error:?}"),
+        };
+        under_filters.push((percent, shown));
     }
     report.add(Line {
         what,
@@ -89,8 +98,8 @@ pub(crate) fn measure(report: &mut Report, cluster: &Cluster) {
         target: format!("≤ {GOAL_MS} ms"),
         reached: Some(warm.p50() <= GOAL_MS),
     });
-    for (percent, times) in under_filters {
-        report.note(format!("the same, {percent} % pass a filter"), times.shown(), "");
+    for (percent, shown) in under_filters {
+        report.note(format!("the same, {percent} % pass a filter"), shown, "");
     }
 }
 

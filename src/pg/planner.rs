@@ -97,23 +97,30 @@ pub(crate) fn is_ours(relation: pg_sys::Oid) -> bool {
 /// # Safety
 /// A valid plan.
 pub(crate) unsafe fn reads_ours(planned: *mut pg_sys::PlannedStmt) -> bool {
-    // SAFETY: a list of OIDs, or null.
+    // SAFETY: as the function's.
+    unsafe { is_any_ours((*planned).relationOids) }
+}
+
+/// Whether a query names a table of the extension, wherever in it.
+///
+/// # Safety
+/// A valid query, which has been rewritten.
+unsafe fn names_ours(query: *mut pg_sys::Query) -> bool {
+    let (mut relations, mut others, mut has_policies) = (std::ptr::null_mut(), std::ptr::null_mut(), false);
+    // SAFETY: as the function's; the lists are made in the current memory context.
     unsafe {
-        let relations = (*planned).relationOids;
-        let count = if relations.is_null() { 0 } else { (*relations).length as usize };
-        (0..count).any(|index| is_ours((*(*relations).elements.add(index)).oid_value))
+        pg_sys::extract_query_dependencies(query.cast(), &mut relations, &mut others, &mut has_policies);
+        is_any_ours(relations)
     }
 }
 
-/// Whether a query names a table of the extension, not only within a subquery of it.
-///
 /// # Safety
-/// A valid query.
-unsafe fn names_ours(query: *mut pg_sys::Query) -> bool {
-    // SAFETY: as the function's.
+/// A list of OIDs, or null.
+unsafe fn is_any_ours(relations: *mut pg_sys::List) -> bool {
+    // SAFETY: as the function's; indexes are below the list's length.
     unsafe {
-        elements::<pg_sys::RangeTblEntry>((*query).rtable)
-            .any(|entry| (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION && is_ours((*entry).relid))
+        let count = if relations.is_null() { 0 } else { (*relations).length as usize };
+        (0..count).any(|index| is_ours((*(*relations).elements.add(index)).oid_value))
     }
 }
 
@@ -131,15 +138,15 @@ unsafe extern "C-unwind" fn planner(
             None => pg_sys::standard_planner(query, text, options, params),
         };
         let ours = if text.is_null() { None } else { spi::access_of_running(CStr::from_ptr(text)) };
+        // What others' functions plan meanwhile of their own tables is planned as ever.
+        let is_looked_up = looks_up() && (ours.is_some() || names_ours(query));
         let planned = {
             let _made = Scoped::set(&OURS, ours);
-            // What others' functions plan meanwhile of their own tables is planned as ever.
-            let is_looked_up = looks_up() && (ours.is_some() || names_ours(query));
             if is_looked_up { elevation::with_settings(BY_INDEX, plan) } else { plan() }
         };
         // What it is taken to cost is no reason to compile it: by our constants, or because a way that is turned off here is its
         // only one, which before Postgres 18 is taken to cost more than anything.
-        let is_overestimated = || looks_up() || caller_is_held_to_policies() && reads_ours(planned);
+        let is_overestimated = || is_looked_up || caller_is_held_to_policies() && reads_ours(planned);
         if (*planned).jitFlags != 0 && is_overestimated() {
             (*planned).jitFlags = 0;
         }
@@ -286,15 +293,15 @@ unsafe fn search_by_guarded_column(
             return;
         }
         // What a statement that writes goes over is counted, and whoever writes can look at that; so can members of
-        // pg_read_all_stats at all that is read.
-        let is_untold = only_reads(root) && !may_read_all_statistics();
+        // pg_read_all_stats at all that is read. What we list is of rows that the caller sees.
+        let is_untold = only_reads(root) && (lists() || !may_read_all_statistics());
         let is_by_key = |index: *mut pg_sys::IndexOptInfo| (*index).unique && is_untold;
         let by_key = paths_by(root, rel, others.into_iter().filter(|index| is_by_key(*index)));
         paths_by(root, rel, kept.into_iter());
-        // Of two ways to the same row, a statement of ours takes the one among the rows of its domain.
+        // Of two ways to the same rows, a statement of ours takes the one among the rows of its domain.
         let mut found = Vec::new();
         if lists() || plans_ours() && looks_up() {
-            found.extend(elements((*rel).pathlist).filter(|path| finds_a_row(*path)));
+            found.extend(elements((*rel).pathlist).filter(|path| finds_rows(*path)));
         }
         for path in by_key.into_iter().filter(|path| finds_a_given_key(*path)) {
             let is_found =
@@ -362,17 +369,19 @@ unsafe fn finds_a_given_key(path: *mut pg_sys::Path) -> bool {
     }
 }
 
-/// Whether a path looks up one row of an index, by a value of each column. In an index that begins with the domain, what a
+/// Whether a path looks up one row of an index by a value of each column, or some by several of the last one. In an index that begins with the domain, what a
 /// caller sees lies together; in one by ids, which are digests, it lies scattered among the rows of others.
 ///
 /// # Safety
 /// A valid path.
-unsafe fn finds_a_row(path: *mut pg_sys::Path) -> bool {
+unsafe fn finds_rows(path: *mut pg_sys::Path) -> bool {
     // SAFETY: as the function's.
     unsafe {
         index_path(path).is_some_and(|path| {
             let index = &*path.indexinfo;
-            index.unique && (0..index.nkeycolumns).all(|column| is_given(path, column, Given::One))
+            let last = index.nkeycolumns - 1;
+            let given = |column| if column == last { Given::Any } else { Given::One };
+            index.unique && (0..=last).all(|column| is_given(path, column, given(column)))
         })
     }
 }

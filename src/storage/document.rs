@@ -65,12 +65,12 @@ pub(crate) fn visible(documents: &ByDomain) -> Result<ByDomain> {
 
 /// Whether the caller sees a document.
 pub(crate) fn is_visible(domain: Id, document: Id) -> Result<bool> {
-    let found = spi::read_snapshot_one(
-        "SELECT true FROM rag.document WHERE domain_id = $1 AND id = $2",
+    let found = spi::look_up(
+        "SELECT FROM rag.document WHERE domain_id = $1 AND id = $2",
         vec![uuid(domain).into(), uuid(document).into()],
-        |row| row.require::<bool>(1),
+        |_| Ok(()),
     )?;
-    Ok(found.is_some())
+    Ok(!found.is_empty())
 }
 
 /// The documents of a domain that the caller sees.

@@ -219,7 +219,8 @@ fn a_search_of_many_domains_goes_to_each_once() {
     ann.run(&format!(
         "SELECT rag_create_collection('c' || n) FROM generate_series(1, {DOMAINS}) n;
          INSERT INTO rag.document (collection, content, metadata)
-         SELECT 'c' || n, 'boiler ' || n, jsonb_build_object('kind', 'manual') FROM generate_series(1, {DOMAINS}) n"
+         SELECT 'c' || n, kind || i || ' of boiler ' || n, jsonb_build_object('kind', kind)
+         FROM generate_series(1, {DOMAINS}) n, unnest('{{manual, note, note}}'::text[]) WITH ORDINALITY k (kind, i)"
     ));
     ann.settle();
     for filter in [r#"{"kind": "manual"}"#, r#"{"not": {"kind": "note"}}"#] {
@@ -228,14 +229,18 @@ fn a_search_of_many_domains_goes_to_each_once() {
             "SELECT count(*) FROM rag_search('boiler', k => 100, mode => 'keyword', filter => {})",
             literal(filter)
         );
-        let searched = indexes_of(&mut ann, &search, DOMAINS, "rag.chunk");
-        let listed = searched.iter().find(|(index, ..)| index == "rag.chunk_document").unwrap();
-        assert!((1..DOMAINS * 5).contains(&listed.1), "{filter}: {searched:?}");
+        let searched = indexes_of(&mut ann, &search, DOMAINS, "rag.chunk, rag.document, rag.metadata_value");
+        // Whoever may look at such counts is shown chunks by their domains, of which there are many.
+        let most = searched.iter().filter(|(index, ..)| index != "rag.chunk_domain_id_id_key");
+        let most = most.map(|(_, times, _)| *times).max();
+        assert!(most.is_some_and(|times| (1..DOMAINS * 5).contains(&times)), "{filter}: {searched:?}");
+        let listed = searched.iter().find(|(index, ..)| index == "rag.chunk_document");
+        assert!(listed.is_some_and(|(.., entries)| *entries == DOMAINS), "{filter}: {searched:?}");
     }
     for mode in ["keyword", "hybrid"] {
         ann.run("SELECT pg_stat_force_next_flush()");
-        let search = format!("SELECT count(*) FROM rag_search('boiler', k => 100, mode => '{mode}')");
-        let searched = indexes_of(&mut ann, &search, DOMAINS, "rag.segment, rag.section, rag.document");
+        let search = format!("SELECT count(*) FROM rag_search('boiler', k => 200, mode => '{mode}')");
+        let searched = indexes_of(&mut ann, &search, 3 * DOMAINS, "rag.segment, rag.section, rag.document");
         let most = searched.iter().map(|(_, times, _)| *times).max();
         assert!(most.is_some_and(|times| (1..DOMAINS * 5).contains(&times)), "{mode}: {searched:?}");
     }

@@ -116,6 +116,33 @@ fn code_of_an_attached_table_is_shown_no_more_than_its_caller() {
     assert_eq!(admin.count("SELECT max(found) FROM peeked"), 0);
 }
 
+/// What the function of a policy asks of its own tables is planned as in any statement, also while the extension looks rows up
+/// one after the other.
+#[test]
+fn the_function_of_a_policy_has_the_plans_that_it_has_elsewhere() {
+    let database = Database::new("plans_of_policies");
+    let role = database.role("ann");
+    database.connect(&role).ingest("The lamp is in the attic.", "lamp");
+    database.admin().run(
+        "CREATE TABLE room AS SELECT n FROM generate_series(1, 2000) n;
+         CREATE TABLE guest AS TABLE room;
+         ANALYZE room, guest;
+         GRANT SELECT ON room, guest TO public;
+         CREATE FUNCTION has_guests() RETURNS boolean LANGUAGE plpgsql STABLE AS $$ BEGIN
+             RETURN (SELECT count(*) FROM public.room r JOIN public.guest g ON g.n = r.n) > 0;
+         END $$;
+         SELECT rag_add_policy('rag.document', 'with_guests', command => 'select', using_expression => 'public.has_guests()')",
+    );
+    let mut explained = database.explained(&role);
+    explained.notices();
+    let found = explained.count("SELECT count(*) FROM rag_search('lamp', mode => 'keyword')");
+    assert_eq!(found, 1);
+    let plans: Vec<String> = explained.notices().into_iter().map(|notice| notice.message).collect();
+    let of_function: Vec<&String> = plans.iter().filter(|plan| plan.contains("public.guest g")).collect();
+    assert!(!of_function.is_empty(), "{plans:#?}");
+    assert!(of_function.iter().all(|plan| plan.contains("Hash Join")), "{of_function:#?}");
+}
+
 /// Calls that read as the caller: searches and answers, and the tables themselves.
 const READS: [&str; 5] = [
     "SELECT count(*) FROM rag_search('rope')",
