@@ -38,7 +38,7 @@ CREATE TABLE rag.chunk (
     PRIMARY KEY (id),
     UNIQUE (domain_id, id)
 );
--- With the id, so that what a filter lets through is listed without chunks on pages that are all-visible.
+-- With the id: what a filter lets through is listed without the chunks themselves, where their pages are all-visible.
 CREATE INDEX chunk_document ON rag.chunk (domain_id, document_id, ordinal) INCLUDE (id);
 CREATE INDEX chunk_sha256 ON rag.chunk (domain_id, sha256);
 ALTER TABLE rag.chunk ALTER content SET STATISTICS 0, ALTER context SET STATISTICS 0, ALTER sha256 SET STATISTICS 0;

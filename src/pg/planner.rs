@@ -369,8 +369,9 @@ unsafe fn finds_a_given_key(path: *mut pg_sys::Path) -> bool {
     }
 }
 
-/// Whether a path looks up one row of an index by a value of each column, or some by several of the last one. In an index that begins with the domain, what a
-/// caller sees lies together; in one by ids, which are digests, it lies scattered among the rows of others.
+/// Whether a path looks up one row of an index by a value of each column, or some by several of the last one. In an index
+/// that begins with the domain, what a caller sees lies together; in one by ids, which are digests, it lies scattered among the
+/// rows of others.
 ///
 /// # Safety
 /// A valid path.

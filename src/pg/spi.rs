@@ -24,7 +24,8 @@ thread_local! {
 pub(super) enum Access {
     /// As the planner sees fit.
     Any,
-    /// From indexes that have all that is asked for, as if all pages were all-visible: for whom constants are planned by.
+    /// From indexes that have all that is asked for: roles that are planned for by constants are planned for as if all pages
+    /// were all-visible.
     CoveringIndex,
 }
 

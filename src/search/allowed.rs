@@ -113,7 +113,7 @@ impl<'a> Allowed<'a> {
         if self.may_hide_rows {
             documents = document::visible(&documents)?;
         }
-        let chunks = chunk::ids_of_documents(&documents)?.into_iter().collect();
+        let chunks = chunk::of_documents(&documents)?;
         Ok(self.listed.get_or_init(|| Listed { documents: documents.into_ids(), chunks }))
     }
 

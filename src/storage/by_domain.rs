@@ -1,6 +1,7 @@
 //! Ids by domain, for statements that look up many of many domains.
 
-use super::{Id, uuids};
+use super::{Id, id, uuids};
+use crate::error::Result;
 use crate::pg::spi;
 use std::collections::BTreeMap;
 
@@ -10,14 +11,8 @@ use std::collections::BTreeMap;
 pub(crate) struct ByDomain(BTreeMap<Id, Vec<Id>>);
 
 impl ByDomain {
-    /// What [`args`](Self::args) are to a statement: one row of each domain, `h`, whose column `domain_id` is what the table's is
-    /// to be equal to.
-    pub(super) const EACH: &str = "unnest($1::uuid[], $2::int[], $3::int[]) h (domain_id, first, last)";
-    /// What an id of that domain has to be equal to.
-    pub(super) const AMONG: &str = "ANY (($4::uuid[])[h.first:h.last])";
-
-    /// Arguments 1 to 4 of a statement with [`EACH`](Self::EACH).
-    pub(super) fn args(&self) -> Vec<spi::Arg> {
+    /// Domain and id of the rows of a table whose domain and column are these, as far as the caller sees them.
+    pub(super) fn rows(&self, table: &str, column: &str) -> Result<Vec<(Id, Id)>> {
         let (mut firsts, mut lasts) = (Vec::with_capacity(self.0.len()), Vec::with_capacity(self.0.len()));
         let mut before = 0;
         for ids in self.0.values() {
@@ -26,7 +21,15 @@ impl ByDomain {
             lasts.push(before);
         }
         let ids = self.0.values().flatten().copied();
-        vec![uuids(self.0.keys().copied()).into(), firsts.into(), lasts.into(), uuids(ids).into()]
+        spi::look_up(
+            &format!(
+                "SELECT t.domain_id, t.id
+                 FROM unnest($1::uuid[], $2::int[], $3::int[]) h (domain_id, first, last)
+                 JOIN rag.{table} t ON t.domain_id = h.domain_id AND t.{column} = ANY (($4::uuid[])[h.first:h.last])"
+            ),
+            vec![uuids(self.0.keys().copied()).into(), firsts.into(), lasts.into(), uuids(ids).into()],
+            |row| Ok((id(row.require(1)?), id(row.require(2)?))),
+        )
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Chunks with their sections: what the keyword index has of them, which a caller sees, and showing hits. Writing them is left to
 //! [`super::replacement`].
 
-use super::{ByDomain, Id, among, id, uuid, uuids};
+use super::{ByDomain, Id, IdMap, among, id, uuid, uuids};
 use crate::error::Result;
 use crate::pg::spi;
 use crate::pg::stored_jsonb::StoredJsonb;
@@ -35,17 +35,9 @@ pub(crate) fn ids_of_domains(domains: &[Id]) -> Result<Vec<Id>> {
 }
 
 /// Chunks of documents, each with its domain.
-pub(crate) fn ids_of_documents(documents: &ByDomain) -> Result<Vec<(Id, Id)>> {
-    spi::look_up(
-        &format!(
-            "SELECT c.id, c.domain_id FROM {}
-             JOIN rag.chunk c ON c.domain_id = h.domain_id AND c.document_id = {}",
-            ByDomain::EACH,
-            ByDomain::AMONG
-        ),
-        documents.args(),
-        |row| Ok((id(row.require(1)?), id(row.require(2)?))),
-    )
+pub(crate) fn of_documents(documents: &ByDomain) -> Result<IdMap<Id>> {
+    let chunks = documents.rows("chunk", "document_id")?;
+    Ok(chunks.into_iter().map(|(domain, chunk)| (chunk, domain)).collect())
 }
 
 /// Of each of some domains the first chunks, by id, from a place on; not more than so many.

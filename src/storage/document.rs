@@ -50,17 +50,7 @@ pub(crate) fn upsert(new: &NewDocument<'_>) -> Result<Option<Id>> {
 
 /// Those of the documents that the caller sees, each with its domain.
 pub(crate) fn visible(documents: &ByDomain) -> Result<ByDomain> {
-    let rows = spi::look_up(
-        &format!(
-            "SELECT d.domain_id, d.id FROM {}
-             JOIN rag.document d ON d.domain_id = h.domain_id AND d.id = {}",
-            ByDomain::EACH,
-            ByDomain::AMONG
-        ),
-        documents.args(),
-        |row| Ok((id(row.require(1)?), id(row.require(2)?))),
-    )?;
-    Ok(rows.into_iter().collect())
+    Ok(documents.rows("document", "id")?.into_iter().collect())
 }
 
 /// Whether the caller sees a document.

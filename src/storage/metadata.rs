@@ -170,12 +170,10 @@ pub(crate) fn matching_documents(
     let mut statement = Statement::new(domains, Way::Listing);
     let (condition, is_among) = (statement.condition(filter), statement.is_among);
     let limit = statement.bind(at_most.map(|most| most as i64));
-    let found = statement.read(
-        &format!(
-            "SELECT d.domain_id, d.id FROM rag.document d WHERE d.domain_id {is_among} AND ({condition}) LIMIT {limit}"
-        ),
-        |row| Ok((id(row.require(1)?), id(row.require(2)?))),
-    )?;
+    let sql = format!(
+        "SELECT d.domain_id, d.id FROM rag.document d WHERE d.domain_id {is_among} AND ({condition}) LIMIT {limit}"
+    );
+    let found = spi::list_once(&sql, statement.args, |row| Ok((id(row.require(1)?), id(row.require(2)?))))?;
     Ok(found.into_iter().collect())
 }
 
@@ -184,13 +182,10 @@ pub(crate) fn matching_of_documents(domains: &[Id], filter: &Filter, documents: 
     let mut statement = Statement::new(domains, Way::Asking { domain: "d.domain_id", document: "d.id" });
     let documents = statement.bind(uuids(documents.iter().copied()));
     let (condition, is_among) = (statement.condition(filter), statement.is_among);
-    statement.read(
-        &format!(
-            "SELECT d.id FROM unnest({documents}::uuid[]) h (id) JOIN rag.document d ON d.id = h.id
-             WHERE d.domain_id {is_among} AND ({condition})"
-        ),
-        |row| row.require::<Uuid>(1).map(id),
-    )
+    statement.look_up(&format!(
+        "SELECT d.id FROM unnest({documents}::uuid[]) h (id) JOIN rag.document d ON d.id = h.id
+         WHERE d.domain_id {is_among} AND ({condition})"
+    ))
 }
 
 /// Those of the chunks, of these domains, that are there and whose documents' metadata passes the filter.
@@ -199,13 +194,10 @@ pub(crate) fn matching_of_chunks(domains: &[Id], filter: &Filter, chunks: &[Id])
     let mut statement = Statement::new(domains, columns);
     let chunks = statement.bind(uuids(chunks.iter().copied()));
     let (condition, is_among) = (statement.condition(filter), statement.is_among);
-    statement.read(
-        &format!(
-            "SELECT c.id FROM unnest({chunks}::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
-             WHERE c.domain_id {is_among} AND ({condition})"
-        ),
-        |row| row.require::<Uuid>(1).map(id),
-    )
+    statement.look_up(&format!(
+        "SELECT c.id FROM unnest({chunks}::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
+         WHERE c.domain_id {is_among} AND ({condition})"
+    ))
 }
 
 /// How documents that pass are found.
@@ -233,13 +225,13 @@ impl Statement {
         Self { args: vec![domains], is_among, way }
     }
 
-    fn read<R>(self, sql: &str, each: impl FnMut(&spi::Row) -> Result<R>) -> Result<Vec<R>> {
-        let Self { args, way, .. } = self;
-        match way {
-            Way::Listing => spi::list_once(sql, args, each),
-            // One after the other by the index: those that are asked about are few beside all.
-            Way::Asking { .. } if sql.len() <= KEPT_LENGTH => spi::look_up(sql, args, each),
-            Way::Asking { .. } => planner::by_index(|| spi::read_snapshot_once(sql, args, each)),
+    /// Ids that pass, one after the other by the index: those that are asked about are few beside all.
+    fn look_up(self, sql: &str) -> Result<Vec<Id>> {
+        let id_of_row = |row: &spi::Row| row.require::<Uuid>(1).map(id);
+        if sql.len() <= KEPT_LENGTH {
+            spi::look_up(sql, self.args, id_of_row)
+        } else {
+            planner::by_index(|| spi::read_snapshot_once(sql, self.args, id_of_row))
         }
     }
 

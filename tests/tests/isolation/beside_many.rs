@@ -181,7 +181,7 @@ const BY_ID: [&str; 3] = ["using chunk_pkey", "using section_pkey", "using docum
 /// Statements that list what a filter lets through, and the index that has all they ask for.
 const LISTS: [(&str, &str); 2] = [
     ("SELECT d.domain_id, d.id FROM rag.document d WHERE", "document_domain_id_id_key"),
-    ("SELECT c.id, c.domain_id FROM unnest", "chunk_document"),
+    ("JOIN rag.chunk t ON", "chunk_document"),
 ];
 
 /// A list of thousands is gone through by each look into an index.
