@@ -47,6 +47,12 @@ CREATE POLICY mined_acronym_read ON rag.mined_acronym FOR SELECT USING (rag.sees
 -- A row does not say which chunk defines it: where a policy may hide some, it is nobody's.
 CREATE POLICY mined_acronym_whole ON rag.mined_acronym AS RESTRICTIVE FOR SELECT USING (rag.sees_whole(domain_id));
 
+-- Which collections have some is found anew after a write, see rag.note_write().
+CREATE TRIGGER note_write BEFORE INSERT OR UPDATE OR DELETE ON rag.acronym
+    FOR EACH ROW EXECUTE FUNCTION rag.note_write('collection_id');
+CREATE TRIGGER note_truncate BEFORE TRUNCATE ON rag.acronym FOR EACH STATEMENT EXECUTE FUNCTION rag.note_write();
+ALTER TABLE rag.acronym ENABLE ALWAYS TRIGGER note_write, ENABLE ALWAYS TRIGGER note_truncate;
+
 CREATE FUNCTION rag_set_acronym(collection text, short_form text, long_form text) RETURNS void
     AS 'MODULE_PATHNAME', 'rag_set_acronym_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag_set_acronym(text, text, text) IS

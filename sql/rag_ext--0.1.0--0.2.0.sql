@@ -924,6 +924,12 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Which collections have some is found anew after a write, see rag.note_write().
+CREATE TRIGGER note_write BEFORE INSERT OR UPDATE OR DELETE ON rag.acronym
+    FOR EACH ROW EXECUTE FUNCTION rag.note_write('collection_id');
+CREATE TRIGGER note_truncate BEFORE TRUNCATE ON rag.acronym FOR EACH STATEMENT EXECUTE FUNCTION rag.note_write();
+ALTER TABLE rag.acronym ENABLE ALWAYS TRIGGER note_write, ENABLE ALWAYS TRIGGER note_truncate;
+
 -- Last, and the old one dropped when the new one is there: nobody can read chunks from then on until this commits.
 CREATE INDEX chunk_document_id ON rag.chunk (domain_id, document_id, ordinal) INCLUDE (id);
 DROP INDEX rag.chunk_document;

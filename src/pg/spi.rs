@@ -108,20 +108,43 @@ impl Arg {
 
 /// One row of a result; columns count from 1.
 pub(crate) struct Row {
-    tuple: pg_sys::HeapTuple,
-    descriptor: pg_sys::TupleDesc,
+    types: Vec<pg_sys::Oid>,
+    values: Vec<pg_sys::Datum>,
+    nulls: Vec<bool>,
 }
 
 impl Row {
+    /// For rows of this shape.
+    ///
+    /// # Safety
+    /// A valid descriptor.
+    unsafe fn of(descriptor: pg_sys::TupleDesc) -> Self {
+        // SAFETY: has as many columns as it says.
+        let types: Vec<pg_sys::Oid> = unsafe {
+            let columns = 0..(*descriptor).natts;
+            columns.map(|column| pg_sys::SPI_gettypeid(descriptor, column + 1)).collect()
+        };
+        Self { values: vec![pg_sys::Datum::null(); types.len()], nulls: vec![true; types.len()], types }
+    }
+
+    /// Takes the values of a row: all at once, for each call of the server is guarded against its errors, which costs more
+    /// than a value.
+    ///
+    /// # Safety
+    /// A row of this shape, which outlives the use of its values.
+    unsafe fn fill(&mut self, tuple: pg_sys::HeapTuple, descriptor: pg_sys::TupleDesc) {
+        // SAFETY: there is room for as many columns as the descriptor has.
+        unsafe {
+            pg_sys::heap_deform_tuple(tuple, descriptor, self.values.as_mut_ptr(), self.nulls.as_mut_ptr());
+        }
+    }
+
     /// The value of a column, or `None` if it is null.
     pub(crate) fn get<T: FromDatum>(&self, column: i32) -> Option<T> {
-        let mut is_null = false;
-        // SAFETY: tuple and descriptor belong to the SPI result that outlives the row callback; the type is that
-        // of the statement, which stands beside the call.
-        unsafe {
-            let datum = pg_sys::SPI_getbinval(self.tuple, self.descriptor, column, &mut is_null);
-            T::from_polymorphic_datum(datum, is_null, pg_sys::SPI_gettypeid(self.descriptor, column))
-        }
+        let place = column as usize - 1;
+        // SAFETY: the values are those of an SPI result that outlives the row callback; the type is that of the statement,
+        // which stands beside the call.
+        unsafe { T::from_polymorphic_datum(self.values[place], self.nulls[place], self.types[place]) }
     }
 
     /// The value of a column that cannot be null.
@@ -211,10 +234,11 @@ fn run_plan<R>(
         if table.is_null() {
             return Ok(Vec::new());
         }
-        let count = (*table).numvals as usize;
+        let (count, descriptor) = ((*table).numvals as usize, (*table).tupdesc);
+        let mut row = Row::of(descriptor);
         let mut rows = Vec::with_capacity(count);
         for i in 0..count {
-            let row = Row { tuple: *(*table).vals.add(i), descriptor: (*table).tupdesc };
+            row.fill(*(*table).vals.add(i), descriptor);
             rows.push(each(&row)?);
         }
         pg_sys::SPI_freetuptable(table);
@@ -275,9 +299,12 @@ pub(crate) fn read_snapshot_in_parts(
         let outcome = loop {
             pg_sys::SPI_cursor_fetch(cursor, true, PART);
             let (table, count) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
-            let mut rows =
-                (0..count).map(|i| Row { tuple: *(*table).vals.add(i), descriptor: (*table).tupdesc });
-            let outcome = rows.try_for_each(|row| each(&row));
+            let descriptor = (*table).tupdesc;
+            let mut row = Row::of(descriptor);
+            let outcome = (0..count).try_for_each(|i| {
+                row.fill(*(*table).vals.add(i), descriptor);
+                each(&row)
+            });
             pg_sys::SPI_freetuptable(table);
             if count == 0 || outcome.is_err() {
                 break outcome;

@@ -8,7 +8,7 @@ use crate::pg::principal;
 use crate::pg::write_log::{Subject, View};
 use crate::pg::writes;
 use crate::storage::collection::VisibleDomain;
-use crate::storage::installed;
+use crate::storage::{IdMap, installed};
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
@@ -19,6 +19,8 @@ pub(super) struct Found {
     basis: Option<Basis>,
     /// The domains behind the list, once somebody has asked for them; only where it lasts.
     pub(super) domains: OnceCell<Rc<[Rc<VisibleDomain>]>>,
+    /// Of each collection of these domains whether acronyms were given for it, once somebody has asked.
+    pub(super) with_acronyms: OnceCell<IdMap<bool>>,
 }
 
 impl Found {
@@ -89,7 +91,12 @@ fn of(now: &Circumstances) -> Option<Rc<Found>> {
 }
 
 fn keep(found_under: Circumstances, view: Option<View>, rights: Rights, basis: Option<Basis>) -> Rc<Found> {
-    let found = Rc::new(Found { rights: Rc::new(rights), basis, domains: OnceCell::new() });
+    let found = Rc::new(Found {
+        rights: Rc::new(rights),
+        basis,
+        domains: OnceCell::new(),
+        with_acronyms: OnceCell::new(),
+    });
     KEPT.set(Some(Kept { found_under, view, found: Rc::clone(&found) }));
     found
 }

@@ -19,7 +19,7 @@ use crate::pg::table::{self, Condition, Row};
 use crate::pg::write_log::Subject;
 use crate::pg::{Oid, principal, writes};
 use crate::storage::collection::{self, VisibleDomain};
-use crate::storage::{Id, added_policy, id, is_attached};
+use crate::storage::{Id, acronym, added_policy, id, is_attached};
 use kept::Found;
 use std::collections::HashSet;
 use std::ffi::CStr;
@@ -121,6 +121,30 @@ pub(crate) fn visible_domains(everything: bool, name: Option<&str>) -> Result<Ve
 
 fn shared(domains: Vec<VisibleDomain>) -> Vec<Rc<VisibleDomain>> {
     domains.into_iter().map(Rc::new).collect()
+}
+
+/// Collections that are asked about whenever somebody wants to know; of more it is kept what was found.
+const ASKED_ABOUT: usize = 16;
+
+/// Those of the collections for which acronyms were given.
+pub(crate) fn with_acronyms(collections: &[Id]) -> Result<Vec<Id>> {
+    let asked = || Ok(acronym::with_set(collections));
+    if collections.len() <= ASKED_ABOUT || are_policies_added() {
+        return asked();
+    }
+    let found = found()?;
+    let Some(domains) = found.domains.get() else { return asked() };
+    let known = found.with_acronyms.get_or_init(|| {
+        let all: HashSet<Id> = domains.iter().map(|domain| domain.collection_id).collect();
+        let all: Vec<Id> = all.into_iter().collect();
+        let having: HashSet<Id> = acronym::with_set(&all).into_iter().collect();
+        all.into_iter().map(|id| (id, having.contains(&id))).collect()
+    });
+    // A superuser may ask about collections of others, whose writers nobody listens to.
+    if !collections.iter().all(|id| known.contains_key(id)) {
+        return asked();
+    }
+    Ok(collections.iter().copied().filter(|id| known.get(id) == Some(&true)).collect())
 }
 
 /// Those of the domains whose documents the caller may change.

@@ -6,10 +6,10 @@ use super::retriever::Retriever;
 use super::scope::Scope;
 use super::{blob_cache, visible_segments};
 use crate::error::{Error, Result};
-use crate::pg::{interrupts, transaction};
+use crate::pg::interrupts;
 use crate::storage::blob::REPAIR;
 use crate::storage::segment::SegmentHeader;
-use crate::storage::{Id, is_attached, segment};
+use crate::storage::{Id, is_attached};
 use rag_bm25::{Correction, Language, Marker, Query, Segment};
 use rag_core::answer::snippet::snippet;
 use rag_core::fuse::Ranked;
@@ -35,10 +35,8 @@ impl<'a> KeywordRetriever<'a> {
         let (attached, ordinary): (Vec<Id>, Vec<Id>) =
             scope.ids().into_iter().partition(|id| is_attached(*id));
         let may_hide_rows = scope.may_hide_rows();
-        let (whole, in_part) = if may_hide_rows { (Vec::new(), ordinary) } else { (ordinary, Vec::new()) };
-        // A page of the table itself that cannot be read is damage too.
-        let headers = transaction::attempt(|| segment::list(&whole))?;
-        let Bundled { bundles, others } = bundle::open(&headers)?;
+        let in_part = if may_hide_rows { ordinary } else { Vec::new() };
+        let Bundled { bundles, others } = bundle::open(scope.segments()?)?;
         for segment in bundles {
             opened.add(segment.language(), segment.len(), segment);
         }

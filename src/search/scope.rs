@@ -5,10 +5,12 @@ use crate::collection::name::{DEFAULT_COLLECTION, choose, missing_among, split_n
 use crate::config;
 use crate::engine::LocalOnly;
 use crate::error::Result;
-use crate::pg::{principal, server};
+use crate::pg::{principal, server, transaction};
 use crate::rights;
 use crate::storage::collection::{self, VisibleDomain};
+use crate::storage::segment::{self, SegmentHeader};
 use crate::storage::{Id, added_policy, chunk, is_attached};
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
@@ -17,6 +19,8 @@ pub(crate) struct Scope {
     /// In the order of their ids.
     domains: Vec<Rc<VisibleDomain>>,
     may_hide_rows: bool,
+    /// Once they were asked for.
+    segments: OnceCell<Vec<SegmentHeader>>,
     /// While this lives, the rows that the caller sees of attached tables are known.
     seen: Option<SeenRows>,
     /// While this lives, the caller has named the domains.
@@ -80,6 +84,7 @@ impl Scope {
         Self {
             domains,
             may_hide_rows: may_hide_rows(),
+            segments: OnceCell::new(),
             seen: None,
             _named: named,
             local_only: is_local_only.then(LocalOnly::enter),
@@ -112,6 +117,18 @@ impl Scope {
     /// Whether somebody who sees a domain may not see all of its rows: policies that an administrator has added.
     pub(crate) fn may_hide_rows(&self) -> bool {
         self.may_hide_rows
+    }
+
+    /// Segments of the domains that are read as they are: none of attached tables, and none at all where rows may be hidden.
+    /// Listed once, for a call has one snapshot. A page that cannot be read is damage.
+    pub(crate) fn segments(&self) -> Result<&[SegmentHeader]> {
+        if let Some(segments) = self.segments.get() {
+            return Ok(segments);
+        }
+        let mut whole = if self.may_hide_rows { Vec::new() } else { self.ids() };
+        whole.retain(|id| !is_attached(*id));
+        let listed = transaction::attempt(|| segment::list(&whole))?;
+        Ok(self.segments.get_or_init(|| listed))
     }
 
     /// Those of the chunks that the caller sees.

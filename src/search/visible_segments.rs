@@ -34,7 +34,7 @@ fn counted_by_domain(scope: &Scope) -> Result<Vec<(Id, usize)>> {
     let (attached, ordinary): (Vec<Id>, Vec<Id>) = scope.ids().into_iter().partition(|id| is_attached(*id));
     let mut counts = match scope.may_hide_rows() {
         true => chunk::count_showable(&ordinary)?,
-        false => entries(&transaction::attempt(|| segment::list(&ordinary))?),
+        false => entries(scope.segments()?),
     };
     for (domain, access) in attach::access(&attached)? {
         counts.extend(match access {

@@ -1,7 +1,8 @@
 //! Chunks with their sections: what the keyword index has of them, which a caller sees, and showing hits. Writing them is left to
 //! [`super::replacement`].
 
-use super::{ByDomain, Id, IdMap, among, id, uuid, uuids};
+use super::among::Among;
+use super::{ByDomain, Id, IdMap, id, uuid, uuids};
 use crate::error::Result;
 use crate::pg::spi;
 use crate::pg::stored_jsonb::StoredJsonb;
@@ -89,30 +90,29 @@ fn indexed_of_row(row: &spi::Row) -> Result<(Id, String, String)> {
 
 /// Those of the ids that are chunks of the domains.
 pub(crate) fn existing(domains: &[Id], ids: &[Id]) -> Result<Vec<Id>> {
-    let (is_among, domains) = among(domains);
-    spi::look_up(
-        &format!(
-            "SELECT c.id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id WHERE c.domain_id {is_among}"
-        ),
-        vec![domains, uuids(ids.iter().copied()).into()],
-        |row| row.require::<Uuid>(1).map(id),
-    )
+    found(domains, ids, "")
 }
 
 /// Those of the ids that are chunks of the domains, and visible with their section and document. Policies that an
 /// administrator adds may hide one of these and not the others.
 pub(crate) fn showable(domains: &[Id], ids: &[Id]) -> Result<Vec<Id>> {
-    let (is_among, domains) = among(domains);
-    spi::look_up(
+    let parts = "JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
+                 JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id";
+    found(domains, ids, parts)
+}
+
+/// Those of the ids that are chunks of the domains, with what is joined to these.
+fn found(domains: &[Id], ids: &[Id], joined: &str) -> Result<Vec<Id>> {
+    let among = Among::new(domains);
+    let rows = spi::look_up(
         &format!(
-            "SELECT c.id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
-             JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
-             JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
-             WHERE c.domain_id {is_among}"
+            "SELECT c.domain_id, c.id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id {joined} WHERE {}",
+            among.condition("c.domain_id")
         ),
-        vec![domains, uuids(ids.iter().copied()).into()],
-        |row| row.require::<Uuid>(1).map(id),
-    )
+        vec![among.argument(), uuids(ids.iter().copied()).into()],
+        |row| Ok(among.has(row.require(1)?).then_some(id(row.require(2)?))),
+    )?;
+    Ok(rows.into_iter().flatten().collect())
 }
 
 /// Where the chunks of domains are that [`showable`] lets through.
@@ -161,7 +161,7 @@ pub(crate) struct ShownChunk {
 
 /// Those of the chunks that the caller may see, by id.
 pub(crate) fn show(domains: &[Id], ids: &[Id]) -> Result<HashMap<Id, ShownChunk>> {
-    let (is_among, domains) = among(domains);
+    let among = Among::new(domains);
     let rows = spi::look_up(
         &format!(
             "SELECT c.domain_id, c.id, c.document_id, c.section_id, c.content, c.char_from, c.char_to, c.page_from,
@@ -170,12 +170,17 @@ pub(crate) fn show(domains: &[Id], ids: &[Id]) -> Result<HashMap<Id, ShownChunk>
              JOIN rag.chunk c ON c.id = h.id
              JOIN rag.section s ON s.domain_id = c.domain_id AND s.id = c.section_id
              JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id
-             WHERE c.domain_id {is_among}"
+             WHERE {}",
+            among.condition("c.domain_id")
         ),
-        vec![domains, uuids(ids.iter().copied()).into()],
+        vec![among.argument(), uuids(ids.iter().copied()).into()],
         |row| {
-            Ok(ShownChunk {
-                domain: id(row.require(1)?),
+            let domain: Uuid = row.require(1)?;
+            if !among.has(domain) {
+                return Ok(None);
+            }
+            Ok(Some(ShownChunk {
+                domain: id(domain),
                 id: id(row.require(2)?),
                 document: id(row.require(3)?),
                 section: id(row.require(4)?),
@@ -189,10 +194,10 @@ pub(crate) fn show(domains: &[Id], ids: &[Id]) -> Result<HashMap<Id, ShownChunk>
                 title: row.get(11),
                 uri: row.get(12),
                 metadata: row.require(13)?,
-            })
+            }))
         },
     )?;
-    Ok(rows.into_iter().map(|chunk| (chunk.id, chunk)).collect())
+    Ok(rows.into_iter().flatten().map(|chunk| (chunk.id, chunk)).collect())
 }
 
 /// What of a document is taken around a chunk.
@@ -232,30 +237,32 @@ pub(crate) fn surroundings(domains: &[Id], ids: &[Id], around: Around) -> Result
             count,
         ),
     };
-    let (is_among, domains) = among(domains);
+    let among = Among::new(domains);
     let rows = spi::look_up(
         &format!(
-            "SELECT c.id, substr(d.text, w.char_from + 1, w.char_to - w.char_from), w.char_from, w.char_to, w.page_from,
+            "SELECT c.domain_id, c.id, substr(d.text, w.char_from + 1, w.char_to - w.char_from), w.char_from, w.char_to, w.page_from,
                     w.page_to, c.tokens::bigint * (w.char_to - w.char_from) / greatest(c.char_to - c.char_from, 1)
              FROM unnest($2::uuid[]) h (id)
              JOIN rag.chunk c ON c.id = h.id
              JOIN rag.document d ON d.domain_id = c.domain_id AND d.id = c.document_id, LATERAL ({span}) w
-             WHERE c.domain_id {is_among} AND $3 IS NOT NULL"
+             WHERE {} AND $3 IS NOT NULL",
+            among.condition("c.domain_id")
         ),
-        vec![domains, uuids(ids.iter().copied()).into(), neighbours.into()],
+        vec![among.argument(), uuids(ids.iter().copied()).into(), neighbours.into()],
         |row| {
-            Ok((
-                id(row.require(1)?),
-                Surroundings {
-                    content: row.require(2)?,
-                    chars: (row.require(3)?, row.require(4)?),
-                    pages: (row.get(5), row.get(6)),
-                    tokens: row.require(7)?,
-                },
-            ))
+            if !among.has(row.require(1)?) {
+                return Ok(None);
+            }
+            let surroundings = Surroundings {
+                content: row.require(3)?,
+                chars: (row.require(4)?, row.require(5)?),
+                pages: (row.get(6), row.get(7)),
+                tokens: row.require(8)?,
+            };
+            Ok(Some((id(row.require(2)?), surroundings)))
         },
     )?;
-    Ok(rows.into_iter().collect())
+    Ok(rows.into_iter().flatten().collect())
 }
 
 /// The text of a section, at most `max_chars` characters around a chunk of it, and the characters of the

@@ -2,7 +2,8 @@
 //!
 //! Reading is always within domains and bounded per name, so that what everybody names costs no more than a rare name.
 
-use super::{Id, among, id, uuid, uuids};
+use super::among::Among;
+use super::{Id, id, uuid, uuids};
 use crate::error::Result;
 use crate::pg::spi;
 use pgrx::Uuid;
@@ -373,21 +374,25 @@ pub(crate) struct ChunkPlace {
 
 /// Documents and domains of these chunks.
 pub(crate) fn places_of(domains: &[Id], chunks: &[Id]) -> Result<Vec<ChunkPlace>> {
-    let (is_among, domains) = among(domains);
-    spi::look_up(
+    let among = Among::new(domains);
+    let places = spi::look_up(
         &format!(
-            "SELECT c.id, c.document_id, c.domain_id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
-             WHERE c.domain_id {is_among}"
+            "SELECT c.domain_id, c.id, c.document_id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
+             WHERE {}",
+            among.condition("c.domain_id")
         ),
-        vec![domains, uuids(chunks.iter().copied()).into()],
+        vec![among.argument(), uuids(chunks.iter().copied()).into()],
         |row| {
-            Ok(ChunkPlace {
-                chunk: id(row.require(1)?),
-                document: id(row.require(2)?),
-                domain: id(row.require(3)?),
-            })
+            let domain: Uuid = row.require(1)?;
+            let place = ChunkPlace {
+                chunk: id(row.require(2)?),
+                document: id(row.require(3)?),
+                domain: id(domain),
+            };
+            Ok(among.has(domain).then_some(place))
         },
-    )
+    )?;
+    Ok(places.into_iter().flatten().collect())
 }
 
 /// Chunks of documents: at most `limit` of each.

@@ -47,7 +47,7 @@ pub(crate) fn require_version() -> Result<()> {
     Ok(())
 }
 
-/// Whether all who write the tables that rights are read from note what they write, see `rag.note_write()`. Not so before an
+/// Whether all who write the tables that rights are read from, or acronyms, note what they write, see `rag.note_write()`. Not so before an
 /// update of the extension, or where an administrator has switched a trigger off.
 pub(crate) fn writes_are_noted() -> bool {
     let changes = circumstances::catalog_changes();
@@ -55,9 +55,9 @@ pub(crate) fn writes_are_noted() -> bool {
         return true;
     }
     let has = |table, trigger| relation::has_constant_trigger(c"rag", table, trigger);
-    let are_noted = [c"collection", c"domain", c"collection_grant", c"accepted_collection", c"attachment"]
-        .into_iter()
-        .all(|table| has(table, c"note_write") && has(table, c"note_truncate"));
+    let tables =
+        [c"collection", c"domain", c"collection_grant", c"accepted_collection", c"attachment", c"acronym"];
+    let are_noted = tables.into_iter().all(|table| has(table, c"note_write") && has(table, c"note_truncate"));
     if are_noted {
         NOTED_AT.set(Some(changes));
     }

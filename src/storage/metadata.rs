@@ -3,11 +3,12 @@
 //!
 //! What a filter means is defined by `rag_core::filter::matches`.
 
-use super::{ByDomain, Id, among, id, uuid, uuids};
+use super::among::Among;
+use super::{ByDomain, Id, id, uuid, uuids};
 use crate::error::Result;
 use crate::pg::{planner, spi};
+use pgrx::JsonB;
 use pgrx::datum::TimestampWithTimeZone;
-use pgrx::{JsonB, Uuid};
 use rag_core::filter::{Bound, Filter, Scalar};
 use rag_core::metadata::rule::RuleDefinition;
 use serde_json::{Map, Value};
@@ -167,8 +168,13 @@ pub(crate) fn matching_documents(
     filter: &Filter,
     at_most: Option<usize>,
 ) -> Result<ByDomain> {
-    let mut statement = Statement::new(domains, Way::Listing);
-    let (condition, is_among) = (statement.condition(filter), statement.is_among);
+    // One is named by itself: then the rows of an index that begins with the domain are searched for no list.
+    let (is_among, domains) = match domains {
+        [domain] => ("= $1", uuid(*domain).into()),
+        _ => ("= ANY ($1)", uuids(domains.iter().copied()).into()),
+    };
+    let mut statement = Statement { args: vec![domains], way: Way::Listing { is_among } };
+    let condition = statement.condition(filter);
     let limit = statement.bind(at_most.map(|most| most as i64));
     let sql = format!(
         "SELECT d.domain_id, d.id FROM rag.document d WHERE d.domain_id {is_among} AND ({condition}) LIMIT {limit}"
@@ -179,34 +185,47 @@ pub(crate) fn matching_documents(
 
 /// Those of the documents, of these domains, whose metadata passes the filter.
 pub(crate) fn matching_of_documents(domains: &[Id], filter: &Filter, documents: &[Id]) -> Result<Vec<Id>> {
-    let mut statement = Statement::new(domains, Way::Asking { domain: "d.domain_id", document: "d.id" });
-    let documents = statement.bind(uuids(documents.iter().copied()));
-    let (condition, is_among) = (statement.condition(filter), statement.is_among);
-    statement.look_up(&format!(
-        "SELECT d.id FROM unnest({documents}::uuid[]) h (id) JOIN rag.document d ON d.id = h.id
-         WHERE d.domain_id {is_among} AND ({condition})"
-    ))
+    matching(domains, filter, documents, ("document", "id"))
 }
 
 /// Those of the chunks, of these domains, that are there and whose documents' metadata passes the filter.
 pub(crate) fn matching_of_chunks(domains: &[Id], filter: &Filter, chunks: &[Id]) -> Result<Vec<Id>> {
-    let columns = Way::Asking { domain: "c.domain_id", document: "c.document_id" };
-    let mut statement = Statement::new(domains, columns);
-    let chunks = statement.bind(uuids(chunks.iter().copied()));
-    let (condition, is_among) = (statement.condition(filter), statement.is_among);
-    statement.look_up(&format!(
-        "SELECT c.id FROM unnest({chunks}::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
-         WHERE c.domain_id {is_among} AND ({condition})"
-    ))
+    matching(domains, filter, chunks, ("chunk", "document_id"))
+}
+
+/// Those of the rows of a table, of these domains, whose documents' metadata passes the filter, one after the other by the
+/// index: those that are asked about are few beside all.
+fn matching(
+    domains: &[Id],
+    filter: &Filter,
+    ids: &[Id],
+    (table, document): (&str, &'static str),
+) -> Result<Vec<Id>> {
+    let among = Among::new(domains);
+    let mut statement = Statement { args: vec![among.argument()], way: Way::Asking { document } };
+    let ids = statement.bind(uuids(ids.iter().copied()));
+    let condition = statement.condition(filter);
+    let sql = format!(
+        "SELECT r.domain_id, r.id FROM unnest({ids}::uuid[]) h (id) JOIN rag.{table} r ON r.id = h.id
+         WHERE {} AND ({condition})",
+        among.condition("r.domain_id")
+    );
+    let read = |row: &spi::Row| Ok(among.has(row.require(1)?).then_some(id(row.require(2)?)));
+    let rows = if sql.len() <= KEPT_LENGTH {
+        spi::look_up(&sql, statement.args, read)
+    } else {
+        planner::by_index(|| spi::read_snapshot_once(&sql, statement.args, read))
+    };
+    Ok(rows?.into_iter().flatten().collect())
 }
 
 /// How documents that pass are found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// All rows of a condition are looked up at once.
-    Listing,
-    /// Those of one document after the other; columns that tell which.
-    Asking { domain: &'static str, document: &'static str },
+    /// All rows of a condition are looked up at once, in domains that are this.
+    Listing { is_among: &'static str },
+    /// Those of one document after the other, which is this column of a row `r`.
+    Asking { document: &'static str },
 }
 
 /// Longest statement, in bytes, whose plan is kept: applications have a few short filters, whatever their values are.
@@ -214,27 +233,10 @@ const KEPT_LENGTH: usize = 1500;
 
 struct Statement {
     args: Vec<spi::Arg>,
-    /// What a domain has to be: see [`among`].
-    is_among: &'static str,
     way: Way,
 }
 
 impl Statement {
-    fn new(domains: &[Id], way: Way) -> Self {
-        let (is_among, domains) = among(domains);
-        Self { args: vec![domains], is_among, way }
-    }
-
-    /// Ids that pass, one after the other by the index: those that are asked about are few beside all.
-    fn look_up(self, sql: &str) -> Result<Vec<Id>> {
-        let id_of_row = |row: &spi::Row| row.require::<Uuid>(1).map(id);
-        if sql.len() <= KEPT_LENGTH {
-            spi::look_up(sql, self.args, id_of_row)
-        } else {
-            planner::by_index(|| spi::read_snapshot_once(sql, self.args, id_of_row))
-        }
-    }
-
     fn bind(&mut self, arg: impl Into<spi::Arg>) -> String {
         self.args.push(arg.into());
         format!("${}", self.args.len())
@@ -283,8 +285,8 @@ impl Statement {
     /// Whether a document has a value of the key.
     fn has_any_row(&mut self, key: &str) -> String {
         match self.way {
-            Way::Listing => {
-                let (key, is_among) = (self.bind(key), self.is_among);
+            Way::Listing { is_among } => {
+                let key = self.bind(key);
                 let rows = OF_A_TYPE.map(|is_of_type| {
                     format!(
                         "SELECT m.document_id FROM rag.metadata_value m
@@ -299,17 +301,17 @@ impl Statement {
 
     /// Whether a document has a value of the key that passes a test.
     fn has_row(&mut self, key: &str, test: &str) -> String {
-        let (key, is_among) = (self.bind(key), self.is_among);
+        let key = self.bind(key);
         match self.way {
-            Way::Listing => format!(
+            Way::Listing { is_among } => format!(
                 "(d.id IN (SELECT m.document_id FROM rag.metadata_value m
                            WHERE m.domain_id {is_among} AND m.key = {key} AND ({test})))"
             ),
             // Neither a join nor a hashed subplan may come of it, which would read the rows of all documents, nor a search by
             // value: the test waits until the document's rows are there.
-            Way::Asking { domain, document } => format!(
-                "coalesce((SELECT true FROM (SELECT * FROM rag.metadata_value m WHERE m.domain_id = {domain}
-                                             AND m.document_id = {document} AND m.key = {key} OFFSET 0) m
+            Way::Asking { document } => format!(
+                "coalesce((SELECT true FROM (SELECT * FROM rag.metadata_value m WHERE m.domain_id = r.domain_id
+                                             AND m.document_id = r.{document} AND m.key = {key} OFFSET 0) m
                            WHERE {test} LIMIT 1), false)"
             ),
         }

@@ -5,6 +5,7 @@
 
 pub(crate) mod acronym;
 pub(crate) mod added_policy;
+mod among;
 pub(crate) mod answer_log;
 pub(crate) mod attached_row;
 pub(crate) mod attached_run;
@@ -43,7 +44,7 @@ pub(crate) mod verify;
 pub(crate) use by_domain::ByDomain;
 pub(crate) use id_map::IdMap;
 
-use crate::pg::{UuidArray, spi};
+use crate::pg::UuidArray;
 use pgrx::Uuid;
 
 /// An id as a number, for sets and sorting: the order is that of Postgres' `uuid`.
@@ -65,15 +66,6 @@ pub(crate) fn uuid(id: Id) -> Uuid {
 /// Ids for SQL.
 pub(crate) fn uuids(ids: impl IntoIterator<Item = Id>) -> UuidArray {
     ids.into_iter().map(Id::to_be_bytes).collect()
-}
-
-/// What a domain has to be to be among some, which are the argument `$1`. One is named by itself: then its rows are found where
-/// they lie together, in an index that begins with the domain, however many rows of others there are.
-fn among(domains: &[Id]) -> (&'static str, spi::Arg) {
-    match domains {
-        [domain] => ("= $1", uuid(*domain).into()),
-        _ => ("= ANY ($1)", uuids(domains.iter().copied()).into()),
-    }
 }
 
 /// An id from SQL.

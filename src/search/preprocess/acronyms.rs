@@ -5,6 +5,7 @@
 
 use super::{PLAIN, Step, told};
 use crate::error::Result;
+use crate::rights;
 use crate::search::diagnostics::Stages;
 use crate::search::scope::Scope;
 use crate::storage::{Id, acronym, is_attached};
@@ -37,7 +38,7 @@ pub(super) fn known(scope: &Scope, query: &str, step: Step, stages: &mut Stages)
 
 /// How many forms were looked up, and what is known of them. None where the scope has none of them.
 fn look_up(scope: &Scope, query: &str, step: Step) -> Result<Option<(usize, Vec<Acronym>)>> {
-    let collections = acronym::with_set(&scope.collections());
+    let collections = rights::with_acronyms(&scope.collections())?;
     let domains = if scope.may_hide_rows() { Vec::new() } else { scope.ids() };
     let (attached, whole): (Vec<Id>, Vec<Id>) = domains.iter().partition(|id| is_attached(**id));
     if collections.is_empty() && domains.is_empty() {

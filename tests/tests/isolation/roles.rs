@@ -266,10 +266,15 @@ fn a_superuser_searches_as_himself_unless_he_asks_for_all() {
     let answer = admin.json("SELECT rag_answer('What is owned by ann?', options => '{\"min_support\": 0}')");
     assert!(!answer.to_string().contains("note of ann"), "{answer:#}");
     let hidden = ann.value("SELECT id FROM rag.chunk");
-    assert_eq!(
-        admin.count(&format!("SELECT count(*) FROM rag_rerank_chunks('owned', ARRAY['{hidden}']::uuid[])")),
-        0
+    let rerank = format!("SELECT count(*) FROM rag_rerank_chunks('owned', ARRAY['{hidden}']::uuid[])");
+    assert_eq!(admin.count(&rerank), 0);
+    admin.run(
+        "SELECT rag_create_collection('second');
+         INSERT INTO rag.document (collection, content) VALUES ('second', 'What a second note of postgres says.')",
     );
+    admin.settle();
+    assert_eq!(admin.count(&rerank), 0, "of several domains, none is ann's");
+    admin.refuses("42704", &format!("SELECT rag_feedback('owned', '{hidden}', 1)"));
     admin.run("SET rag_ext.all_domains = on");
     assert_eq!(owners_found(&mut admin).len(), 2);
     ann.refuses("42501", "SET rag_ext.all_domains = on");

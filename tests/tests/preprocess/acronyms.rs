@@ -245,3 +245,44 @@ fn a_restored_dump_has_acronyms() {
     );
     assert_eq!(cluster.connect("postgres", "acronym_restored").column(all), before);
 }
+
+/// Of many collections a session keeps whether they have acronyms: until somebody writes some.
+#[test]
+fn acronyms_of_many_collections_are_found_anew_after_a_write() {
+    const COLLECTIONS: usize = 20;
+    let database = Database::new("acronym_many");
+    let mut ann = database.user("ann");
+    ann.run(&format!(
+        "SELECT rag_create_collection('c' || n) FROM generate_series(1, {COLLECTIONS}) n;
+         INSERT INTO rag.document (collection, content, uri)
+         SELECT 'c' || n, 'The slow local area is closed, says note ' || n, 'u' || n FROM generate_series(1, {COLLECTIONS}) n"
+    ));
+    ann.settle();
+    let mut owner = database.connect(&ann.value("SELECT current_user"));
+    let set = "SELECT rag_set_acronym('c19', 'SLA', 'slow local area')";
+    let finds = |session: &mut rag_tests::Session| !found(session, "SLA", "keyword", "{}").is_empty();
+    for _ in 0..2 {
+        assert!(!finds(&mut ann), "nobody says what it is");
+        assert!(!finds(&mut ann));
+        owner.run(&format!("BEGIN; {set}"));
+        assert!(finds(&mut owner) && !finds(&mut ann), "not committed");
+        owner.run("ROLLBACK");
+        assert!(!finds(&mut owner) && !finds(&mut ann), "rolled back");
+        owner.run(set);
+        assert!(finds(&mut owner) && finds(&mut ann), "committed");
+        ann.run("BEGIN ISOLATION LEVEL REPEATABLE READ");
+        assert!(finds(&mut ann));
+        owner.run("SELECT rag_drop_acronym('c19', 'SLA')");
+        assert!(finds(&mut ann), "a snapshot of before");
+        ann.run("COMMIT");
+        assert!(!finds(&mut ann), "taken back");
+        owner.run(set);
+        assert!(finds(&mut ann));
+        database.admin().run("TRUNCATE rag.acronym");
+        assert!(!finds(&mut owner) && !finds(&mut ann), "truncated");
+    }
+    database.admin().run("ALTER TABLE rag.acronym DISABLE TRIGGER note_write");
+    assert!(!finds(&mut ann));
+    owner.run(set);
+    assert!(finds(&mut ann), "nothing is kept where nobody would be told");
+}
