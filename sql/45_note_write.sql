@@ -1,4 +1,4 @@
--- What sessions keep of the tables that rights are read from is found anew after a write that concerns them. The triggers
+-- What sessions keep of the tables that rights are read from, and of acronyms, is found anew after a write that concerns them. The triggers
 -- fire in every session, also in one that replicates, and before the row is there.
 
 CREATE FUNCTION rag.note_write() RETURNS trigger

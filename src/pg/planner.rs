@@ -73,7 +73,7 @@ pub(super) fn looks_up() -> bool {
     LOOK_UPS.get() > 0
 }
 
-/// Whether what is being planned is a statement of ours: those name domains that the caller sees, and no others.
+/// Whether what is being planned is a statement of ours: those name domains that the caller sees, or none, and no others.
 pub(super) fn plans_ours() -> bool {
     OURS.get().is_some()
 }

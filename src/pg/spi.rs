@@ -235,8 +235,12 @@ fn run_plan<R>(
             return Ok(Vec::new());
         }
         let (count, descriptor) = ((*table).numvals as usize, (*table).tupdesc);
-        let mut row = Row::of(descriptor);
         let mut rows = Vec::with_capacity(count);
+        if count == 0 {
+            pg_sys::SPI_freetuptable(table);
+            return Ok(rows);
+        }
+        let mut row = Row::of(descriptor);
         for i in 0..count {
             row.fill(*(*table).vals.add(i), descriptor);
             rows.push(each(&row)?);
@@ -296,14 +300,15 @@ pub(crate) fn read_snapshot_in_parts(
     unsafe {
         let cursor =
             pg_sys::SPI_cursor_open(std::ptr::null(), plan, values.as_mut_ptr(), nulls.as_ptr(), true);
+        let mut row = None;
         let outcome = loop {
             pg_sys::SPI_cursor_fetch(cursor, true, PART);
             let (table, count) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
             let descriptor = (*table).tupdesc;
-            let mut row = Row::of(descriptor);
+            let row = row.get_or_insert_with(|| Row::of(descriptor));
             let outcome = (0..count).try_for_each(|i| {
                 row.fill(*(*table).vals.add(i), descriptor);
-                each(&row)
+                each(row)
             });
             pg_sys::SPI_freetuptable(table);
             if count == 0 || outcome.is_err() {

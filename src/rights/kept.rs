@@ -19,8 +19,8 @@ pub(super) struct Found {
     basis: Option<Basis>,
     /// The domains behind the list, once somebody has asked for them; only where it lasts.
     pub(super) domains: OnceCell<Rc<[Rc<VisibleDomain>]>>,
-    /// Of each collection of these domains whether acronyms were given for it, once somebody has asked.
-    pub(super) with_acronyms: OnceCell<IdMap<bool>>,
+    /// Of each collection of these domains whether acronyms were given for it, as far as somebody has asked.
+    pub(super) with_acronyms: OnceCell<RefCell<IdMap<Option<bool>>>>,
 }
 
 impl Found {

@@ -21,6 +21,7 @@ use crate::pg::{Oid, principal, writes};
 use crate::storage::collection::{self, VisibleDomain};
 use crate::storage::{Id, acronym, added_policy, id, is_attached};
 use kept::Found;
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ffi::CStr;
 use std::rc::Rc;
@@ -123,7 +124,7 @@ fn shared(domains: Vec<VisibleDomain>) -> Vec<Rc<VisibleDomain>> {
     domains.into_iter().map(Rc::new).collect()
 }
 
-/// Collections that are asked about whenever somebody wants to know; of more it is kept what was found.
+/// So few collections are asked about each time; of more it is kept what was found.
 const ASKED_ABOUT: usize = 16;
 
 /// Those of the collections for which acronyms were given.
@@ -134,17 +135,19 @@ pub(crate) fn with_acronyms(collections: &[Id]) -> Result<Vec<Id>> {
     }
     let found = found()?;
     let Some(domains) = found.domains.get() else { return asked() };
-    let known = found.with_acronyms.get_or_init(|| {
-        let all: HashSet<Id> = domains.iter().map(|domain| domain.collection_id).collect();
-        let all: Vec<Id> = all.into_iter().collect();
-        let having: HashSet<Id> = acronym::with_set(&all).into_iter().collect();
-        all.into_iter().map(|id| (id, having.contains(&id))).collect()
-    });
+    let known = found
+        .with_acronyms
+        .get_or_init(|| RefCell::new(domains.iter().map(|domain| (domain.collection_id, None)).collect()));
+    let mut known = known.borrow_mut();
     // A superuser may ask about collections of others, whose writers nobody listens to.
     if !collections.iter().all(|id| known.contains_key(id)) {
         return asked();
     }
-    Ok(collections.iter().copied().filter(|id| known.get(id) == Some(&true)).collect())
+    let is_new = |id: &Id| known.get(id) == Some(&None);
+    let new: Vec<Id> = collections.iter().copied().filter(is_new).collect();
+    let having: HashSet<Id> = acronym::with_set(&new).into_iter().collect();
+    known.extend(new.into_iter().map(|id| (id, Some(having.contains(&id)))));
+    Ok(collections.iter().copied().filter(|id| known.get(id) == Some(&Some(true))).collect())
 }
 
 /// Those of the domains whose documents the caller may change.

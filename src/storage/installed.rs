@@ -47,7 +47,7 @@ pub(crate) fn require_version() -> Result<()> {
     Ok(())
 }
 
-/// Whether all who write the tables that rights are read from, or acronyms, note what they write, see `rag.note_write()`. Not so before an
+/// Whether all who write what sessions keep something of note what they write, see `rag.note_write()`. Not so before an
 /// update of the extension, or where an administrator has switched a trigger off.
 pub(crate) fn writes_are_noted() -> bool {
     let changes = circumstances::catalog_changes();

@@ -232,3 +232,43 @@ fn our_own_statements_search_an_index_by_what_they_name_alone() {
     let seen = format!("{plans} plans were seen, {looked_up} of which look up ids; lists: {listed:?}");
     assert!(plans > 20 && looked_up > 5 && listed.len() == LISTS.len(), "{seen}");
 }
+
+/// Thousands of domains would be gone through for each row. Only whoever is told what an index is searched for has them
+/// listed: they are not to learn of rows by their ids.
+#[test]
+fn rows_of_several_domains_are_looked_up_by_their_ids() {
+    let database = Database::new("several");
+    let role = database.role("ann");
+    let mut ann = database.connect(&role);
+    own_something(&mut ann, "ann");
+    ann.run(
+        "SELECT rag_create_collection('second');
+         INSERT INTO rag.document (collection, content) VALUES ('second', 'Whose it is, a second note says: ann.')",
+    );
+    ann.settle();
+    let calls = [
+        r#"SELECT count(*) FROM rag_search('whose is it', options => '{"context": "section", "graph": "on", "hops": 2}')"#,
+        r#"SELECT count(*) FROM rag_search('whose is it', mode => 'keyword', filter => '{"title": {"exists": false}}')"#,
+        "SELECT count(*) FROM rag_rerank_chunks('whose is it', ARRAY(SELECT id FROM rag.chunk))",
+        "SELECT count(*) FROM rag_vectors(ARRAY(SELECT id FROM rag.chunk))",
+    ];
+    for (reads_counters, index) in [(false, "using chunk_pkey"), (true, "using chunk_domain_id_id_key")] {
+        if reads_counters {
+            database.admin().run(&format!("GRANT pg_read_all_stats TO {role}"));
+        }
+        let mut explained = database.explained(&role);
+        explained.run("SET rag_ext.filter_list_limit = 0");
+        for call in calls {
+            explained.notices();
+            explained.run(call);
+            let notices = explained.notices();
+            let plans = notices.iter().map(|notice| notice.message.as_str());
+            let looked_up: Vec<&str> = plans.filter(|plan| plan.contains(" h (id)")).collect();
+            assert!(!looked_up.is_empty(), "{call}");
+            for plan in looked_up {
+                assert!(plan.contains(index), "{call}\n{plan}");
+                assert_eq!(plan.contains(" = ANY ($1)"), reads_counters, "{call}\n{plan}");
+            }
+        }
+    }
+}

@@ -281,7 +281,15 @@ fn acronyms_of_many_collections_are_found_anew_after_a_write() {
         database.admin().run("TRUNCATE rag.acronym");
         assert!(!finds(&mut owner) && !finds(&mut ann), "truncated");
     }
-    database.admin().run("ALTER TABLE rag.acronym DISABLE TRIGGER note_write");
+    owner.run(set);
+    let mut admin = database.admin();
+    for _ in 0..2 {
+        admin.run("RESET rag_ext.all_domains");
+        assert!(!finds(&mut admin), "of their own there is nothing");
+        admin.run("SET rag_ext.all_domains = on");
+        assert!(finds(&mut admin), "of collections that are not theirs");
+    }
+    admin.run("TRUNCATE rag.acronym; ALTER TABLE rag.acronym DISABLE TRIGGER note_write");
     assert!(!finds(&mut ann));
     owner.run(set);
     assert!(finds(&mut ann), "nothing is kept where nobody would be told");
