@@ -117,9 +117,9 @@ unsafe fn index_condition(request: &mut pg_sys::SupportRequestIndexCondition) ->
 
 /// Whether the statement itself says what the column is: among a list, a given value, or, where rows are looked up one after the
 /// other, that of another table's row. Statements of ours say so of domains that the caller sees, or look up a row of one of the
-/// tables by its id. Then that is what the index is
-/// searched for, and the policy's function is asked about each row all the same: a list of thousands is gone through by each
-/// look into an index, and before Postgres 17 an index is searched for all pairs of two lists.
+/// tables by its id. Then that is what the index is searched for, and the policy's function is asked about each row all the
+/// same: a list of thousands is gone through by each look into an index, and before Postgres 17 an index is searched for all
+/// pairs of two lists.
 ///
 /// # Safety
 /// A valid request.

@@ -219,6 +219,11 @@ impl<'a> Look<'a> {
         self.allowed
     }
 
+    /// Where they are looked for.
+    pub(super) fn scope(&self) -> &'a Scope {
+        self.scope
+    }
+
     /// Those of the chunks.
     pub(super) fn at(&self, chunks: &[Id]) -> Result<HashSet<Id>> {
         let is_unknown = |id: &Id| !self.known.borrow().contains_key(id);

@@ -5,12 +5,13 @@
 
 use super::allowed::{Allowed, Look};
 use super::blob_cache;
+use super::scope::Scope;
 use crate::error::Result;
 use crate::pg::elevation::elevated;
 use crate::pg::{interrupts, shared};
 use crate::storage::Id;
 use crate::storage::embedding::{self, QueryVector, VectorHit, VectorSpace};
-use crate::storage::segment::{self, SegmentHeader};
+use crate::storage::segment::SegmentHeader;
 use crate::storage::vector_codes::{self, FEWEST_ENTRIES};
 use rag_bm25::Segment;
 use rag_core::top_up;
@@ -52,10 +53,10 @@ pub(super) struct CodedEntries {
 }
 
 impl CodedEntries {
-    /// Opens what there is; `None` where a segment that should have codes has none that can be used, or small ones are too
+    /// Opens what there is in some domains of a scope; `None` where a segment that should have codes has none that can be used, or small ones are too
     /// many. Elevated.
-    pub(super) fn open(space: VectorSpace, domains: &[Id]) -> Result<Option<Self>> {
-        let headers = segment::list(domains)?;
+    pub(super) fn open(scope: &Scope, space: VectorSpace, domains: &[Id]) -> Result<Option<Self>> {
+        let headers = scope.segments_of(domains)?;
         let (large, small): (Vec<SegmentHeader>, Vec<SegmentHeader>) =
             headers.into_iter().partition(|header| header.entries >= FEWEST_ENTRIES);
         let loose: usize = small.iter().map(|header| header.entries as usize).sum();

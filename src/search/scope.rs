@@ -131,6 +131,16 @@ impl Scope {
         Ok(self.segments.get_or_init(|| listed))
     }
 
+    /// Segments of some of the domains, whatever the caller sees of their rows. Elevated.
+    pub(crate) fn segments_of(&self, domains: &[Id]) -> Result<Vec<SegmentHeader>> {
+        if self.may_hide_rows || domains.iter().any(|id| is_attached(*id)) {
+            return segment::list(domains);
+        }
+        let domains: HashSet<&Id> = domains.iter().collect();
+        let of_them = self.segments()?.iter().filter(|header| domains.contains(&header.blob.domain));
+        Ok(of_them.cloned().collect())
+    }
+
     /// Those of the chunks that the caller sees.
     pub(crate) fn visible(&self, chunks: &[Id]) -> Result<HashSet<Id>> {
         let domains = self.ids();

@@ -78,7 +78,7 @@ impl VectorRetriever<'_> {
         self.method = EXACT;
         for Group { space, vector, query, domains, coded } in &mut self.groups {
             if !is_exact && coded.is_none() {
-                *coded = Some(elevated(|| CodedEntries::open(*space, domains))?);
+                *coded = Some(elevated(|| CodedEntries::open(self.look.scope(), *space, domains))?);
             }
             let coded = coded.as_ref().and_then(Option::as_ref).filter(|_| !is_exact);
             hits.extend(match (coded, allowed) {

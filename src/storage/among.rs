@@ -1,17 +1,21 @@
-//! Rows that are looked up by their ids, and are to be of some domains.
+//! Rows of some domains, and how a statement says so.
 
 use super::{Id, id, uuid, uuids};
+use crate::error::Result;
 use crate::pg::explain::may_read_all_statistics;
-use crate::pg::{principal, spi};
+use crate::pg::{planner, principal, spi};
 use pgrx::Uuid;
 use std::borrow::Cow;
+
+/// Longest statement, in bytes, whose plan is kept: applications have a few short filters, whatever their values are.
+const KEPT_LENGTH: usize = 1500;
 
 /// The domains.
 pub(super) enum Among<'a> {
     /// Named to the statement: its rows are found where they lie together, in an index that begins with the domain, however many
     /// rows of others there are.
     One(Id),
-    /// Listed for the statement, which goes through them for each id.
+    /// Listed for the statement, which goes through them for each id that is looked up.
     Listed(&'a [Id]),
     /// In order. The statement gives each row's domain, and whether it is one of them is told here: thousands take no longer
     /// than some.
@@ -19,19 +23,26 @@ pub(super) enum Among<'a> {
 }
 
 impl<'a> Among<'a> {
-    pub(super) fn new(domains: &'a [Id]) -> Self {
+    /// For a statement that lists rows by their domains.
+    pub(super) fn named(domains: &'a [Id]) -> Self {
         match *domains {
             [domain] => Self::One(domain),
-            // Whoever is told what an index is searched for is not to learn of rows by their ids, see src/pg/planner.rs; without
-            // the list all rows that they see would be gone over.
-            _ if principal::is_held_to_policies() && may_read_all_statistics() => Self::Listed(domains),
-            _ if domains.is_sorted() => Self::Told(Cow::Borrowed(domains)),
-            _ => {
-                let mut domains = domains.to_vec();
-                domains.sort_unstable();
-                Self::Told(Cow::Owned(domains))
-            }
+            _ => Self::Listed(domains),
         }
+    }
+
+    /// For [`Self::look_up`].
+    pub(super) fn looked_up(domains: &'a [Id]) -> Self {
+        // Whoever is told what an index is searched for is not to learn of rows by their ids, see src/pg/planner.rs; without the
+        // list all rows that they see would be gone over.
+        if domains.len() == 1 || principal::is_held_to_policies() && may_read_all_statistics() {
+            return Self::named(domains);
+        }
+        let mut domains = Cow::Borrowed(domains);
+        if !domains.is_sorted() {
+            domains.to_mut().sort_unstable();
+        }
+        Self::Told(domains)
     }
 
     /// What the statement asks of a row, whose domain is this column.
@@ -52,8 +63,28 @@ impl<'a> Among<'a> {
         }
     }
 
-    /// Whether the domain of a row that the statement gives is one of them.
-    pub(super) fn has(&self, domain: Uuid) -> bool {
+    /// Looks rows up by their ids: what `read` makes of those of the domains. The statement asks [`Self::condition`], and its
+    /// first column is the row's domain; `args` are those from `$2` on.
+    pub(super) fn look_up<R>(
+        &self,
+        sql: &str,
+        args: impl IntoIterator<Item = spi::Arg>,
+        mut read: impl FnMut(&spi::Row) -> Result<R>,
+    ) -> Result<Vec<R>> {
+        let args = std::iter::once(self.argument()).chain(args).collect();
+        let read = |row: &spi::Row| match self.has(row.require(1)?) {
+            true => read(row).map(Some),
+            false => Ok(None),
+        };
+        let rows = if sql.len() <= KEPT_LENGTH {
+            spi::look_up(sql, args, read)
+        } else {
+            planner::by_index(|| spi::read_snapshot_once(sql, args, read))
+        };
+        Ok(rows?.into_iter().flatten().collect())
+    }
+
+    fn has(&self, domain: Uuid) -> bool {
         match self {
             Self::One(one) => id(domain) == *one,
             Self::Listed(_) => true,

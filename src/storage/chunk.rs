@@ -103,16 +103,15 @@ pub(crate) fn showable(domains: &[Id], ids: &[Id]) -> Result<Vec<Id>> {
 
 /// Those of the ids that are chunks of the domains, with what is joined to these.
 fn found(domains: &[Id], ids: &[Id], joined: &str) -> Result<Vec<Id>> {
-    let among = Among::new(domains);
-    let rows = spi::look_up(
+    let among = Among::looked_up(domains);
+    among.look_up(
         &format!(
             "SELECT c.domain_id, c.id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id {joined} WHERE {}",
             among.condition("c.domain_id")
         ),
-        vec![among.argument(), uuids(ids.iter().copied()).into()],
-        |row| Ok(among.has(row.require(1)?).then_some(id(row.require(2)?))),
-    )?;
-    Ok(rows.into_iter().flatten().collect())
+        [uuids(ids.iter().copied()).into()],
+        |row| row.require::<Uuid>(2).map(id),
+    )
 }
 
 /// Where the chunks of domains are that [`showable`] lets through.
@@ -161,8 +160,8 @@ pub(crate) struct ShownChunk {
 
 /// Those of the chunks that the caller may see, by id.
 pub(crate) fn show(domains: &[Id], ids: &[Id]) -> Result<HashMap<Id, ShownChunk>> {
-    let among = Among::new(domains);
-    let rows = spi::look_up(
+    let among = Among::looked_up(domains);
+    let chunks = among.look_up(
         &format!(
             "SELECT c.domain_id, c.id, c.document_id, c.section_id, c.content, c.char_from, c.char_to, c.page_from,
                     c.page_to, s.header_path, d.title, d.uri, d.metadata, c.context
@@ -173,14 +172,10 @@ pub(crate) fn show(domains: &[Id], ids: &[Id]) -> Result<HashMap<Id, ShownChunk>
              WHERE {}",
             among.condition("c.domain_id")
         ),
-        vec![among.argument(), uuids(ids.iter().copied()).into()],
+        [uuids(ids.iter().copied()).into()],
         |row| {
-            let domain: Uuid = row.require(1)?;
-            if !among.has(domain) {
-                return Ok(None);
-            }
-            Ok(Some(ShownChunk {
-                domain: id(domain),
+            Ok(ShownChunk {
+                domain: id(row.require(1)?),
                 id: id(row.require(2)?),
                 document: id(row.require(3)?),
                 section: id(row.require(4)?),
@@ -194,10 +189,10 @@ pub(crate) fn show(domains: &[Id], ids: &[Id]) -> Result<HashMap<Id, ShownChunk>
                 title: row.get(11),
                 uri: row.get(12),
                 metadata: row.require(13)?,
-            }))
+            })
         },
     )?;
-    Ok(rows.into_iter().flatten().map(|chunk| (chunk.id, chunk)).collect())
+    Ok(chunks.into_iter().map(|chunk| (chunk.id, chunk)).collect())
 }
 
 /// What of a document is taken around a chunk.
@@ -237,8 +232,8 @@ pub(crate) fn surroundings(domains: &[Id], ids: &[Id], around: Around) -> Result
             count,
         ),
     };
-    let among = Among::new(domains);
-    let rows = spi::look_up(
+    let among = Among::looked_up(domains);
+    let rows = among.look_up(
         &format!(
             "SELECT c.domain_id, c.id, substr(d.text, w.char_from + 1, w.char_to - w.char_from), w.char_from, w.char_to, w.page_from,
                     w.page_to, c.tokens::bigint * (w.char_to - w.char_from) / greatest(c.char_to - c.char_from, 1)
@@ -248,21 +243,20 @@ pub(crate) fn surroundings(domains: &[Id], ids: &[Id], around: Around) -> Result
              WHERE {} AND $3 IS NOT NULL",
             among.condition("c.domain_id")
         ),
-        vec![among.argument(), uuids(ids.iter().copied()).into(), neighbours.into()],
+        [uuids(ids.iter().copied()).into(), neighbours.into()],
         |row| {
-            if !among.has(row.require(1)?) {
-                return Ok(None);
-            }
-            let surroundings = Surroundings {
-                content: row.require(3)?,
-                chars: (row.require(4)?, row.require(5)?),
-                pages: (row.get(6), row.get(7)),
-                tokens: row.require(8)?,
-            };
-            Ok(Some((id(row.require(2)?), surroundings)))
+            Ok((
+                id(row.require(2)?),
+                Surroundings {
+                    content: row.require(3)?,
+                    chars: (row.require(4)?, row.require(5)?),
+                    pages: (row.get(6), row.get(7)),
+                    tokens: row.require(8)?,
+                },
+            ))
         },
     )?;
-    Ok(rows.into_iter().flatten().collect())
+    Ok(rows.into_iter().collect())
 }
 
 /// The text of a section, at most `max_chars` characters around a chunk of it, and the characters of the

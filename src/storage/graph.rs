@@ -374,25 +374,22 @@ pub(crate) struct ChunkPlace {
 
 /// Documents and domains of these chunks.
 pub(crate) fn places_of(domains: &[Id], chunks: &[Id]) -> Result<Vec<ChunkPlace>> {
-    let among = Among::new(domains);
-    let places = spi::look_up(
+    let among = Among::looked_up(domains);
+    among.look_up(
         &format!(
             "SELECT c.domain_id, c.id, c.document_id FROM unnest($2::uuid[]) h (id) JOIN rag.chunk c ON c.id = h.id
              WHERE {}",
             among.condition("c.domain_id")
         ),
-        vec![among.argument(), uuids(chunks.iter().copied()).into()],
+        [uuids(chunks.iter().copied()).into()],
         |row| {
-            let domain: Uuid = row.require(1)?;
-            let place = ChunkPlace {
+            Ok(ChunkPlace {
+                domain: id(row.require(1)?),
                 chunk: id(row.require(2)?),
                 document: id(row.require(3)?),
-                domain: id(domain),
-            };
-            Ok(among.has(domain).then_some(place))
+            })
         },
-    )?;
-    Ok(places.into_iter().flatten().collect())
+    )
 }
 
 /// Chunks of documents: at most `limit` of each.

@@ -6,9 +6,9 @@
 use super::among::Among;
 use super::{ByDomain, Id, id, uuid, uuids};
 use crate::error::Result;
-use crate::pg::{planner, spi};
-use pgrx::JsonB;
+use crate::pg::spi;
 use pgrx::datum::TimestampWithTimeZone;
+use pgrx::{JsonB, Uuid};
 use rag_core::filter::{Bound, Filter, Scalar};
 use rag_core::metadata::rule::RuleDefinition;
 use serde_json::{Map, Value};
@@ -168,18 +168,16 @@ pub(crate) fn matching_documents(
     filter: &Filter,
     at_most: Option<usize>,
 ) -> Result<ByDomain> {
-    // One is named by itself: then the rows of an index that begins with the domain are searched for no list.
-    let (is_among, domains) = match domains {
-        [domain] => ("= $1", uuid(*domain).into()),
-        _ => ("= ANY ($1)", uuids(domains.iter().copied()).into()),
-    };
-    let mut statement = Statement { args: vec![domains], way: Way::Listing { is_among } };
+    let among = Among::named(domains);
+    let mut statement = Statement { args: Vec::new(), way: Way::Listing(&among) };
     let condition = statement.condition(filter);
     let limit = statement.bind(at_most.map(|most| most as i64));
     let sql = format!(
-        "SELECT d.domain_id, d.id FROM rag.document d WHERE d.domain_id {is_among} AND ({condition}) LIMIT {limit}"
+        "SELECT d.domain_id, d.id FROM rag.document d WHERE {} AND ({condition}) LIMIT {limit}",
+        among.condition("d.domain_id")
     );
-    let found = spi::list_once(&sql, statement.args, |row| Ok((id(row.require(1)?), id(row.require(2)?))))?;
+    let args = std::iter::once(among.argument()).chain(statement.args).collect();
+    let found = spi::list_once(&sql, args, |row| Ok((id(row.require(1)?), id(row.require(2)?))))?;
     Ok(found.into_iter().collect())
 }
 
@@ -201,8 +199,8 @@ fn matching(
     ids: &[Id],
     (table, document): (&str, &'static str),
 ) -> Result<Vec<Id>> {
-    let among = Among::new(domains);
-    let mut statement = Statement { args: vec![among.argument()], way: Way::Asking { document } };
+    let among = Among::looked_up(domains);
+    let mut statement = Statement { args: Vec::new(), way: Way::Asking { document } };
     let ids = statement.bind(uuids(ids.iter().copied()));
     let condition = statement.condition(filter);
     let sql = format!(
@@ -210,36 +208,28 @@ fn matching(
          WHERE {} AND ({condition})",
         among.condition("r.domain_id")
     );
-    let read = |row: &spi::Row| Ok(among.has(row.require(1)?).then_some(id(row.require(2)?)));
-    let rows = if sql.len() <= KEPT_LENGTH {
-        spi::look_up(&sql, statement.args, read)
-    } else {
-        planner::by_index(|| spi::read_snapshot_once(&sql, statement.args, read))
-    };
-    Ok(rows?.into_iter().flatten().collect())
+    among.look_up(&sql, statement.args, |row| row.require::<Uuid>(2).map(id))
 }
 
 /// How documents that pass are found.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// All rows of a condition are looked up at once, in domains that are this.
-    Listing { is_among: &'static str },
+#[derive(Clone, Copy)]
+enum Way<'a> {
+    /// All rows of a condition are looked up at once, in these domains.
+    Listing(&'a Among<'a>),
     /// Those of one document after the other, which is this column of a row `r`.
     Asking { document: &'static str },
 }
 
-/// Longest statement, in bytes, whose plan is kept: applications have a few short filters, whatever their values are.
-const KEPT_LENGTH: usize = 1500;
-
-struct Statement {
+struct Statement<'a> {
+    /// From `$2` on: the first is that of [`Among::condition`].
     args: Vec<spi::Arg>,
-    way: Way,
+    way: Way<'a>,
 }
 
-impl Statement {
+impl Statement<'_> {
     fn bind(&mut self, arg: impl Into<spi::Arg>) -> String {
         self.args.push(arg.into());
-        format!("${}", self.args.len())
+        format!("${}", self.args.len() + 1)
     }
 
     fn condition(&mut self, filter: &Filter) -> String {
@@ -285,12 +275,12 @@ impl Statement {
     /// Whether a document has a value of the key.
     fn has_any_row(&mut self, key: &str) -> String {
         match self.way {
-            Way::Listing { is_among } => {
-                let key = self.bind(key);
+            Way::Listing(among) => {
+                let (key, is_among) = (self.bind(key), among.condition("m.domain_id"));
                 let rows = OF_A_TYPE.map(|is_of_type| {
                     format!(
                         "SELECT m.document_id FROM rag.metadata_value m
-                         WHERE m.domain_id {is_among} AND m.key = {key} AND {is_of_type}"
+                         WHERE {is_among} AND m.key = {key} AND {is_of_type}"
                     )
                 });
                 format!("(d.id IN ({}))", rows.join(" UNION ALL "))
@@ -303,9 +293,10 @@ impl Statement {
     fn has_row(&mut self, key: &str, test: &str) -> String {
         let key = self.bind(key);
         match self.way {
-            Way::Listing { is_among } => format!(
+            Way::Listing(among) => format!(
                 "(d.id IN (SELECT m.document_id FROM rag.metadata_value m
-                           WHERE m.domain_id {is_among} AND m.key = {key} AND ({test})))"
+                           WHERE {} AND m.key = {key} AND ({test})))",
+                among.condition("m.domain_id")
             ),
             // Neither a join nor a hashed subplan may come of it, which would read the rows of all documents, nor a search by
             // value: the test waits until the document's rows are there.
