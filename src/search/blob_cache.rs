@@ -8,7 +8,7 @@ use super::shared_file::{self, SharedFile};
 use crate::error::{Error, Result};
 use crate::pg::cache_file::Writing;
 use crate::pg::elevation::elevated;
-use crate::pg::{interrupts, transaction};
+use crate::pg::{interrupts, memory, transaction};
 use crate::storage::blob::{self, BlobHeader, BlobKind, View};
 use rag_bm25::Segment;
 use rag_vector::Codes;
@@ -142,6 +142,7 @@ pub(crate) fn open_all<B: Blob>(headers: &[impl AsRef<BlobHeader>]) -> Result<Op
         let (group, others) = rest.split_at(fits.count().max(1));
         rest = others;
         let wanted: Vec<&BlobHeader> = group.iter().map(|index| headers[*index].as_ref()).collect();
+        memory::note_need(wanted.iter().map(|header| header.bytes).sum());
         // The caller's own policies have listed them; asked row by row of thousands, they would cost more than the rest.
         let loaded = match transaction::attempt(|| elevated(|| blob::load_many(B::KIND, &wanted))) {
             // A page that cannot be read: one by one, to leave out no more than lies on it.
