@@ -17,6 +17,10 @@ const SAMPLED_PLACES: usize = 8;
 const SAMPLES: [usize; 3] = [8, 24, 32];
 const SELDOM: usize = 10;
 
+/// Most documents that are counted in indexes, and what part of the chunks that may be listed: most documents have several.
+const MOST_COUNTED: usize = 1_000;
+const COUNTED_PART: usize = 4;
+
 /// Documents that a filter lets through, with their chunks, so that it takes nothing from the best hits.
 #[derive(Default)]
 pub(crate) struct Allowed<'a> {
@@ -26,8 +30,9 @@ pub(crate) struct Allowed<'a> {
     may_hide_rows: bool,
     /// Chunks of the domains, about.
     size: usize,
-    /// Hits that are wanted, about.
+    /// Hits that each retriever is to find, about, and how many retrievers there are.
     wanted: usize,
+    retrievers: usize,
     listed: OnceCell<Listed>,
     /// Chunks of the domains that were asked about to know how many are let through.
     sample: Asked,
@@ -44,12 +49,12 @@ pub(crate) struct Listed {
 
 impl<'a> Allowed<'a> {
     /// Lists what the filter lets through of domains with so many chunks, if these are few, or if it is likely to be quicker
-    /// than asking about what is found until so many hits have been let through.
+    /// than asking about what is found until so many hits of so many retrievers have been let through.
     pub(super) fn open(
         scope: &Scope,
         filter: &'a Filter,
         sizes: &[(Id, usize)],
-        wanted: usize,
+        (wanted, retrievers): (usize, usize),
     ) -> Result<Self> {
         let mut allowed = Self {
             filter: Some(filter),
@@ -57,21 +62,40 @@ impl<'a> Allowed<'a> {
             may_hide_rows: scope.may_hide_rows(),
             size: sizes.iter().map(|(_, size)| size).sum(),
             wanted,
+            retrievers,
             ..Self::default()
         };
         if allowed.size <= config::filter_list_limit() {
             allowed.list()?;
-        } else if may_list() {
+        // Where each row is asked about, those that are hidden would be gone over and not counted.
+        } else if may_list() && !(scope.is_whole() && allowed.estimate_few(filter)?) {
             allowed.sample = allowed.ask_some(filter, sizes, 0)?;
             if allowed.sample.passed * SELDOM < allowed.sample.of {
                 allowed.sample = allowed.sample.and(allowed.ask_some(filter, sizes, 1)?);
             }
-            if selectivity::is_undecided(allowed.size, allowed.wanted, allowed.sample) {
+            if selectivity::is_undecided(allowed.size, allowed.wanted_of_all(), allowed.sample) {
                 allowed.sample = allowed.sample.and(allowed.ask_some(filter, sizes, 2)?);
             }
-            allowed.list_if_quicker()?;
+            allowed.list_if_quicker(allowed.wanted_of_all())?;
         }
         Ok(allowed)
+    }
+
+    /// Where indexes tell that only a few documents are let through: lists their chunks if that is quicker than asking; if not,
+    /// how many these are stands for a sample. Says whether indexes told it.
+    fn estimate_few(&mut self, filter: &Filter) -> Result<bool> {
+        let most = selectivity::most_listed(self.size, self.wanted_of_all());
+        let counted = (most / COUNTED_PART).min(MOST_COUNTED);
+        let Some(documents) = metadata::few_matching_documents(&self.domains, filter, counted)? else {
+            return Ok(false);
+        };
+        let chunks = document::count_chunks(&documents)?;
+        if chunks <= most {
+            self.list_chunks_of(&documents)?;
+        } else {
+            self.sample = Asked::estimated(chunks, self.size);
+        }
+        Ok(true)
     }
 
     /// Asks about some chunks, whatever is looked for: see [`sample`].
@@ -113,8 +137,12 @@ impl<'a> Allowed<'a> {
         if self.may_hide_rows {
             documents = document::visible(&documents)?;
         }
-        let chunks = chunk::of_documents(&documents)?;
-        Ok(self.listed.get_or_init(|| Listed { documents: documents.into_ids(), chunks }))
+        self.list_chunks_of(&documents)
+    }
+
+    fn list_chunks_of(&self, documents: &ByDomain) -> Result<&Listed> {
+        let chunks = chunk::of_documents(documents)?;
+        Ok(self.listed.get_or_init(|| Listed { documents: documents.ids().collect(), chunks }))
     }
 
     /// A retriever begins: what others have found says nothing of how many of its hits are let through.
@@ -160,15 +188,20 @@ impl<'a> Allowed<'a> {
     /// Notes how many were asked about and let through.
     fn note(&self, of: usize, passed: usize) -> Result<()> {
         self.hits.set(self.hits.get().and(Asked { of, passed }));
-        self.list_if_quicker()
+        self.list_if_quicker(self.wanted)
     }
 
-    fn list_if_quicker(&self) -> Result<()> {
-        if may_list() && selectivity::is_listing_quicker(self.size, self.wanted, self.sample, self.hits.get())
-        {
+    /// Lists all if that is quicker than asking until so many hits have been let through.
+    fn list_if_quicker(&self, wanted: usize) -> Result<()> {
+        if may_list() && selectivity::is_listing_quicker(self.size, wanted, self.sample, self.hits.get()) {
             self.list()?;
         }
         Ok(())
+    }
+
+    /// Hits that all retrievers are to find.
+    fn wanted_of_all(&self) -> usize {
+        self.wanted * self.retrievers
     }
 
     fn matching(&self, at_most: Option<usize>) -> Result<ByDomain> {

@@ -150,11 +150,11 @@ fn search_noting(scope: &Scope, request: &SearchRequest<'_>, mut stages: Stages)
     Ok(outcome)
 }
 
-/// Hits that each retriever is asked for at first.
-fn wanted_at_first(request: &SearchRequest<'_>) -> usize {
+/// Hits that each retriever is asked for at first, and how many retrievers are asked.
+fn wanted_at_first(request: &SearchRequest<'_>) -> (usize, usize) {
     match request.mode {
-        Mode::Keyword if !request.options.rerank => request.k,
-        _ => request.options.candidates.max(request.k),
+        Mode::Keyword if !request.options.rerank => (request.k, 1),
+        mode => (request.options.candidates.max(request.k), if mode == Mode::Hybrid { 2 } else { 1 }),
     }
 }
 

@@ -119,6 +119,11 @@ impl Scope {
         self.may_hide_rows
     }
 
+    /// Whether all rows of the domains are the caller's to see, with nothing to be asked of each.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.may_hide_rows && !self.domains.iter().any(|d| is_attached(d.id))
+    }
+
     /// Segments of the domains that are read as they are: none of attached tables, and none at all where rows may be hidden.
     /// Listed once, for a call has one snapshot. A page that cannot be read is damage.
     pub(crate) fn segments(&self) -> Result<&[SegmentHeader]> {

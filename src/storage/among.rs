@@ -76,12 +76,7 @@ impl<'a> Among<'a> {
             true => read(row).map(Some),
             false => Ok(None),
         };
-        let rows = if sql.len() <= KEPT_LENGTH {
-            spi::look_up(sql, args, read)
-        } else {
-            planner::by_index(|| spi::read_snapshot_once(sql, args, read))
-        };
-        Ok(rows?.into_iter().flatten().collect())
+        Ok(look_up(sql, args, read)?.into_iter().flatten().collect())
     }
 
     fn has(&self, domain: Uuid) -> bool {
@@ -90,5 +85,17 @@ impl<'a> Among<'a> {
             Self::Listed(_) => true,
             Self::Told(domains) => domains.binary_search(&id(domain)).is_ok(),
         }
+    }
+}
+
+/// Looks rows up, one after the other by index, by a statement that is put together by a caller's wishes.
+pub(super) fn look_up<R>(
+    sql: &str,
+    args: Vec<spi::Arg>,
+    read: impl FnMut(&spi::Row) -> Result<R>,
+) -> Result<Vec<R>> {
+    match sql.len() {
+        ..=KEPT_LENGTH => spi::look_up(sql, args, read),
+        _ => planner::by_index(|| spi::read_snapshot_once(sql, args, read)),
     }
 }

@@ -13,6 +13,17 @@ pub(crate) struct ByDomain(BTreeMap<Id, Vec<Id>>);
 impl ByDomain {
     /// Domain and id of the rows of a table whose domain and column are these, as far as the caller sees them.
     pub(super) fn rows(&self, table: &str, column: &str) -> Result<Vec<(Id, Id)>> {
+        self.read("t.domain_id, t.id", table, column, |row| Ok((id(row.require(1)?), id(row.require(2)?))))
+    }
+
+    /// What a statement selects of the rows `t` of a table whose domain and column are these.
+    pub(super) fn read<R>(
+        &self,
+        selected: &str,
+        table: &str,
+        column: &str,
+        each: impl FnMut(&spi::Row) -> Result<R>,
+    ) -> Result<Vec<R>> {
         let (mut firsts, mut lasts) = (Vec::with_capacity(self.0.len()), Vec::with_capacity(self.0.len()));
         let mut before = 0;
         for ids in self.0.values() {
@@ -20,25 +31,29 @@ impl ByDomain {
             before += ids.len() as i32;
             lasts.push(before);
         }
-        let ids = self.0.values().flatten().copied();
         spi::look_up(
             &format!(
-                "SELECT t.domain_id, t.id
+                "SELECT {selected}
                  FROM unnest($1::uuid[], $2::int[], $3::int[]) h (domain_id, first, last)
                  JOIN rag.{table} t ON t.domain_id = h.domain_id AND t.{column} = ANY (($4::uuid[])[h.first:h.last])"
             ),
-            vec![uuids(self.0.keys().copied()).into(), firsts.into(), lasts.into(), uuids(ids).into()],
-            |row| Ok((id(row.require(1)?), id(row.require(2)?))),
+            vec![uuids(self.0.keys().copied()).into(), firsts.into(), lasts.into(), uuids(self.ids()).into()],
+            each,
         )
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.values().all(Vec::is_empty)
     }
 
     /// The ids, whatever their domain.
-    pub(crate) fn into_ids(self) -> Vec<Id> {
-        self.0.into_values().flatten().collect()
+    pub(crate) fn ids(&self) -> impl Iterator<Item = Id> + '_ {
+        self.0.values().flatten().copied()
+    }
+
+    /// Leaves out the ids that are not to be kept.
+    pub(super) fn retain(&mut self, is_kept: impl Fn(Id) -> bool) {
+        self.0.values_mut().for_each(|ids| ids.retain(|id| is_kept(*id)));
     }
 }
 

@@ -53,6 +53,13 @@ pub(crate) fn visible(documents: &ByDomain) -> Result<ByDomain> {
     Ok(documents.rows("document", "id")?.into_iter().collect())
 }
 
+/// How many chunks the documents have that the caller sees.
+pub(crate) fn count_chunks(documents: &ByDomain) -> Result<usize> {
+    let sum =
+        documents.read("coalesce(sum(t.chunks), 0)::int8", "document", "id", |row| row.require::<i64>(1))?;
+    Ok(sum.first().map_or(0, |sum| *sum as usize))
+}
+
 /// Whether the caller sees a document.
 pub(crate) fn is_visible(domain: Id, document: Id) -> Result<bool> {
     let found = spi::look_up(

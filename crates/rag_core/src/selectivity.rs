@@ -1,10 +1,13 @@
 //! Whether to list all that a filter lets through, or to ask about what a search finds.
 
 /// How much longer asking about one hit takes than listing one chunk: it is found and ranked first, and looked up by itself.
-const ASKED_PER_LISTED: f64 = 4.0;
+const ASKED_PER_LISTED: f64 = 5.0;
 
 /// Most times as many hits as are wanted that are taken at first.
 const MOST_AT_FIRST: usize = 16;
+
+/// Size of the sample that an estimate is taken to be as sure as.
+const ESTIMATED: usize = 256;
 
 /// Some that a filter was asked about, and how many of them it let through.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -22,6 +25,13 @@ impl Asked {
         Self { of: self.of + other.of, passed: self.passed + other.passed }
     }
 
+    /// As sure as a sample of [`ESTIMATED`], of which the same part passed.
+    #[must_use]
+    pub fn estimated(passed: usize, of: usize) -> Self {
+        let part = passed.min(of) as f64 / of.max(1) as f64;
+        Self { of: ESTIMATED, passed: (part * ESTIMATED as f64).round() as usize }
+    }
+
     /// The part of all that is let through, by these: half a one more, for none of some is not none of all.
     fn part(self) -> f64 {
         (self.passed as f64 + 0.5) / (self.of as f64 + 1.0)
@@ -32,6 +42,12 @@ impl Asked {
         let part = self.part();
         (part * (1.0 - part) / (self.of as f64 + 1.0)).sqrt()
     }
+}
+
+/// Most that are listed for it to be quicker than asking, of `size` chunks.
+pub fn most_listed(size: usize, wanted: usize) -> usize {
+    // Of so many, asking takes `size / listed` hits for each that is wanted: see `is_quicker`.
+    (ASKED_PER_LISTED * wanted as f64 * size as f64).sqrt() as usize
 }
 
 /// Whether a sample leaves open if listing is quicker than asking: it is by less than the sample's part, and is not by more,
@@ -87,10 +103,28 @@ mod tests {
     }
 
     #[test]
+    fn so_many_are_listed_that_asking_takes_as_long() {
+        assert_eq!(most_listed(10_000, 100), 2_236);
+        for (size, wanted) in [(10_000, 100), (1_000_000, 10), (300_000, 116)] {
+            let most = most_listed(size, wanted) as f64;
+            let asked = |listed: f64| wanted as f64 * size as f64 / listed;
+            assert!(is_quicker(most, asked(most)) && !is_quicker(most + 2.0, asked(most + 2.0)));
+        }
+        assert_eq!(most_listed(0, 10), 0);
+    }
+
+    #[test]
+    fn an_estimate_is_as_sure_as_a_sample() {
+        assert_eq!(Asked::estimated(300, 1_000), asked(256, 77));
+        assert_eq!(Asked::estimated(3, 0), asked(256, 0));
+        assert_eq!(Asked::estimated(0, 10), asked(256, 0));
+    }
+
+    #[test]
     fn a_small_sample_leaves_open_what_is_about_as_quick() {
-        // Below 2 % of a million listing is quicker.
+        // Below some 2 % of a million listing is quicker.
         let is_undecided = |of, passed| is_undecided(1_000_000, 100, asked(of, passed));
-        assert!(is_undecided(256, 3) && is_undecided(256, 5) && is_undecided(256, 7));
+        assert!(is_undecided(256, 4) && is_undecided(256, 5) && is_undecided(256, 7));
         assert!(!is_undecided(256, 0) && !is_undecided(256, 12));
         assert!(!is_undecided(1_024, 10) && is_undecided(1_024, 20) && !is_undecided(1_024, 30));
     }

@@ -137,7 +137,7 @@ fn filter(random: &mut Random, depth: usize) -> Value {
                 object[key] = match choice {
                     0 => scalar(random),
                     1 => json!({"exists": random.below(2) == 0}),
-                    2 => json!({"in": (0..random.below(4)).map(|_| scalar(random)).collect::<Value>()}),
+                    2 => json!({"in": (0..random.below(16)).map(|_| scalar(random)).collect::<Value>()}),
                     3 => match random.below(4) {
                         0 => json!({"prefix": *random.pick(&["e", "Z", "ä", "2024-01-0", "it's"])}),
                         1 => json!({"nin": (0..random.below(4)).map(|_| scalar(random)).collect::<Value>()}),
@@ -171,27 +171,38 @@ fn filters_let_through_what_a_plain_reading_lets_through() {
     let mut random = Random::announced("filters");
     let database = Database::new("filters");
     let mut ann = database.user("ann");
+    ann.run("SELECT rag_create_collection('second')");
     let documents: Vec<Value> = (0..40).map(|_| metadata(&mut random)).collect();
+    let collection_of = |n: usize| if n.is_multiple_of(3) { "second" } else { "default" };
     let rows: Vec<String> = documents
         .iter()
         .enumerate()
-        .map(|(n, metadata)| format!("('{n}', 'Filterable entry {n}.', {})", literal(&metadata.to_string())))
+        .map(|(n, metadata)| {
+            let (collection, metadata) = (collection_of(n), literal(&metadata.to_string()));
+            format!("('{collection}', '{n}', 'Filterable entry {n}.', {metadata})")
+        })
         .collect();
-    ann.run(&format!("INSERT INTO rag.document (uri, content, metadata) VALUES {}", rows.join(", ")));
+    let rows = rows.join(", ");
+    ann.run(&format!("INSERT INTO rag.document (collection, uri, content, metadata) VALUES {rows}"));
     ann.settle();
+    let mut superuser = database.admin();
+    superuser.run("SET rag_ext.all_domains = on");
     let mut passed = 0;
     for round in 0..150 {
         let filter = filter(&mut random, 3);
+        let collection = [None, Some("second"), Some("default"), None][round % 4];
         let expected: BTreeSet<String> = documents
             .iter()
             .enumerate()
-            .filter(|(_, d)| passes(d, &filter))
+            .filter(|(n, d)| [None, Some(collection_of(*n))].contains(&collection) && passes(d, &filter))
             .map(|(n, _)| n.to_string())
             .collect();
         let mode = ["keyword", "vector", "hybrid"][round % 3];
-        let found: BTreeSet<String> = ann
+        let place = collection.map_or("NULL".to_owned(), literal);
+        let session = if round % 5 == 4 { &mut superuser } else { &mut ann };
+        let found: BTreeSet<String> = session
             .column(&format!(
-                "SELECT uri FROM rag_search('filterable', k => 1000, mode => '{mode}', filter => {})",
+                "SELECT uri FROM rag_search('filterable', {place}, k => 1000, mode => '{mode}', filter => {})",
                 literal(&filter.to_string())
             ))
             .into_iter()
@@ -199,22 +210,97 @@ fn filters_let_through_what_a_plain_reading_lets_through() {
         assert_eq!(found, expected, "{mode}: {filter}");
         passed += expected.len();
         // The same rows whether they are listed beforehand, looked up, or listed because too few of those are let through.
-        let first = |ann: &mut Session, limit: usize| {
-            ann.run(&format!("SET rag_ext.filter_list_limit = {limit}"));
-            ann.rows(&format!(
-                "SELECT uri, score FROM rag_search('filterable', k => 5, mode => '{mode}', filter => {},
+        let first = |session: &mut Session, limit: usize| {
+            session.run(&format!("SET rag_ext.filter_list_limit = {limit}"));
+            session.rows(&format!(
+                "SELECT uri, score FROM rag_search('filterable', {place}, k => 5, mode => '{mode}', filter => {},
                      options => '{{\"candidates\": 10, \"near_duplicates\": \"keep\"}}')",
                 literal(&filter.to_string())
             ))
         };
-        let listed = first(&mut ann, 5000);
+        let listed = first(session, 5000);
         assert_eq!(listed.len(), expected.len().min(5), "{mode}: {filter}");
-        for limit in [0, 12, 25] {
-            assert_eq!(first(&mut ann, limit), listed, "{mode}, {limit}: {filter}");
+        for limit in [0, 1, 20] {
+            assert_eq!(first(session, limit), listed, "{mode}, {limit}: {filter}");
         }
-        ann.run("RESET rag_ext.filter_list_limit");
+        session.run("RESET rag_ext.filter_list_limit");
     }
     assert!(passed > 200, "the filters let next to nothing through: {passed}");
+}
+
+/// Whether few documents pass is counted in the index of each type, up to an end. Nothing but these is gone over then, and if
+/// they have many chunks these are not listed.
+#[test]
+fn few_documents_are_told_by_an_index() {
+    let database = Database::new("few");
+    let role = database.role("ann");
+    let mut ann = database.connect(&role);
+    ann.run(
+        "INSERT INTO rag.document (uri, content, metadata)
+         SELECT 'note' || n, 'Lamp ' || n || ' of a tower.',
+                jsonb_build_object('n', n, 'code', 'c' || n, 'flag', n = 3, 'on', date '2024-01-01' + n, 'of', 'note')
+         FROM generate_series(1, 200) n",
+    );
+    let chunks = ann.ingest_book();
+    ann.run(r#"UPDATE rag.document SET metadata = '{"of": "book"}' WHERE uri = 'book.md'"#);
+    ann.settle();
+    let mut explained = database.explained(&role);
+    let mut search = |filter: &str, limit: usize| {
+        explained.run(&format!("SET rag_ext.filter_list_limit = {limit}"));
+        explained.notices();
+        let rows = explained.rows(&format!(
+            "SELECT uri, score, details #>> '{{stages,0}}'
+             FROM rag_search('lamp', k => 4, mode => 'keyword', filter => {}, options => '{{\"near_duplicates\": \"keep\"}}')",
+            literal(filter)
+        ));
+        let plans = explained.notices().into_iter().map(|notice| notice.message);
+        (rows, plans.collect::<Vec<String>>())
+    };
+    let is_count = |plan: &&String| plan.contains("SELECT unnest(ARRAY[");
+    let is_asked = |stage: &String| stage.contains("\"candidates\"") && stage.contains("\"filter\"");
+    let is_sample = |plan: &&String| plan.contains("CROSS JOIN LATERAL (SELECT c.id");
+    let hits = |rows: &[Vec<Option<String>>]| rows.iter().map(|row| row[..2].to_vec()).collect::<Vec<_>>();
+    for (filter, indexes, found) in [
+        (r#"{"n": 7}"#, &["metadata_value_number"][..], 1),
+        (r#"{"n": {"gt": 3, "lte": 5}}"#, &["metadata_value_number"], 2),
+        (r#"{"code": ["c7", "c9", "none"]}"#, &["metadata_value_text"], 2),
+        (r#"{"code": {"prefix": "c19"}}"#, &["metadata_value_text"], 4),
+        (r#"{"flag": true}"#, &["metadata_value_boolean"], 1),
+        (r#"{"on": "2024-01-09"}"#, &["metadata_value_time"], 1),
+        (
+            r#"{"n": ["c7", 7, true]}"#,
+            &["metadata_value_number", "metadata_value_text", "metadata_value_boolean"],
+            1,
+        ),
+        (r#"{"or": [{"n": 7}, {"code": "c9"}]}"#, &["metadata_value_number", "metadata_value_text"], 2),
+        (r#"{"of": "note", "n": {"lt": 3}, "not": {"code": "c1"}}"#, &["metadata_value_number"], 1),
+        (
+            r#"{"none": {"exists": true}}"#,
+            &["metadata_value_number", "metadata_value_text", "metadata_value_boolean"],
+            0,
+        ),
+    ] {
+        let (listed, _) = search(filter, 5_000);
+        assert_eq!(listed.len(), found, "{filter}");
+        let (rows, plans) = search(filter, 1);
+        assert_eq!(hits(&rows), hits(&listed), "{filter}");
+        assert!(!rows.iter().any(|row| row[2].as_ref().is_some_and(is_asked)), "{filter}: {rows:?}");
+        let counts: Vec<&String> = plans.iter().filter(is_count).collect();
+        let [count] = counts[..] else { panic!("{filter}: {plans:#?}") };
+        assert!(indexes.iter().all(|index| count.contains(&format!("using {index}"))), "{filter}\n{count}");
+        assert!(!plans.iter().any(|plan| is_sample(&plan)), "{filter}");
+    }
+    // More than few, and what no index tells.
+    for filter in [r#"{"of": "note"}"#, r#"{"not": {"n": {"lt": 200}}}"#, r#"{"n": {"nin": [5]}}"#] {
+        let (rows, plans) = search(filter, 1);
+        assert!(!rows.is_empty() && plans.iter().any(|plan| is_sample(&plan)), "{filter}: {plans:#?}");
+    }
+    // One document, of more chunks than are listed.
+    let (rows, plans) = search(r#"{"of": "book"}"#, 1);
+    assert!(chunks > 80 && !plans.iter().any(|plan| is_sample(&plan)), "{chunks} {plans:#?}");
+    assert_eq!(rows.len(), 4);
+    assert!(rows[0][2].as_ref().is_some_and(is_asked), "{rows:?}");
+    assert_eq!(hits(&rows), hits(&search(r#"{"of": "book"}"#, 5_000).0));
 }
 
 #[test]
