@@ -32,7 +32,7 @@ mod work;
 use crate::error::{Error, Result};
 use crate::pg::elevation::with_safe_search_path;
 use crate::pg::given_jsonb::GivenJsonb;
-use crate::pg::{ErrorReport, call_cache, server, shared};
+use crate::pg::{ErrorReport, call_cache, memory, server, shared};
 use crate::storage::installed;
 
 /// Runs a function's body under a search path of our own, and gives errors the form that SQL gets. 55000 where the library
@@ -49,7 +49,9 @@ fn call<T>(body: impl FnOnce() -> Result<T>) -> std::result::Result<T, ErrorRepo
 /// As [`call`], for what works, or is a matter of rows alone, where the library is not preloaded.
 fn call_even_unloaded<T>(body: impl FnOnce() -> Result<T>) -> std::result::Result<T, ErrorReport> {
     let _call = call_cache::enter();
-    with_safe_search_path(body).map_err(|mut error| {
+    let outcome = with_safe_search_path(body);
+    memory::give_back();
+    outcome.map_err(|mut error| {
         if error.has_private_detail && !server::user_is_superuser() {
             error.detail = None;
         }

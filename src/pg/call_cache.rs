@@ -3,7 +3,6 @@
 //! Between an [`enter`] and the end of its scope the first answer is kept, for as long as the circumstances are the same.
 
 use super::circumstances::Circumstances;
-use super::memory;
 use crate::error::Result;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -35,16 +34,12 @@ pub(crate) fn enter() -> Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        let is_over = CACHE.with_borrow_mut(|cache| {
+        CACHE.with_borrow_mut(|cache| {
             cache.calls -= 1;
             if cache.calls == 0 {
                 *cache = Cache::default();
             }
-            cache.calls == 0
         });
-        if is_over {
-            memory::give_back();
-        }
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn note_need(bytes: u64) {
 
 /// At the end of a call: gives what it has freed back to the system, if it has needed much. The allocator would keep all that lies
 /// below something in use, for good.
-pub(super) fn give_back() {
+pub(crate) fn give_back() {
     if NEEDED.take() >= GIVEN_BACK {
         #[cfg(target_env = "gnu")]
         // SAFETY: looks at memory that is free.

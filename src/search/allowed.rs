@@ -17,9 +17,11 @@ const SAMPLED_PLACES: usize = 8;
 const SAMPLES: [usize; 3] = [8, 24, 32];
 const SELDOM: usize = 10;
 
-/// Most documents that are counted in indexes, and what part of the chunks that may be listed: most documents have several.
+/// Documents are taken to have so many chunks each when it is about how many of them an index is to count.
+const CHUNKS_OF_COUNTED: usize = 4;
+
+/// Most documents that an index is to count.
 const MOST_COUNTED: usize = 1_000;
-const COUNTED_PART: usize = 4;
 
 /// Documents that a filter lets through, with their chunks, so that it takes nothing from the best hits.
 #[derive(Default)]
@@ -30,8 +32,9 @@ pub(crate) struct Allowed<'a> {
     may_hide_rows: bool,
     /// Chunks of the domains, about.
     size: usize,
-    /// Hits that each retriever is to find, about, and how many retrievers there are.
+    /// Hits that each retriever is to find, about.
     wanted: usize,
+    /// How many retrievers there are.
     retrievers: usize,
     listed: OnceCell<Listed>,
     /// Chunks of the domains that were asked about to know how many are let through.
@@ -85,7 +88,7 @@ impl<'a> Allowed<'a> {
     /// how many these are stands for a sample. Says whether indexes told it.
     fn estimate_few(&mut self, filter: &Filter) -> Result<bool> {
         let most = selectivity::most_listed(self.size, self.wanted_of_all());
-        let counted = (most / COUNTED_PART).min(MOST_COUNTED);
+        let counted = (most / CHUNKS_OF_COUNTED).min(MOST_COUNTED);
         let Some(documents) = metadata::few_matching_documents(&self.domains, filter, counted)? else {
             return Ok(false);
         };

@@ -39,19 +39,20 @@ pub(crate) fn matching_documents(
 ) -> Result<ByDomain> {
     let among = Among::named(domains);
     let mut statement = Statement { args: Vec::new(), way: Way::Listing(&among) };
-    let rows = statement.rows(filter);
-    let is_by_rows = rows.is_some();
-    let condition = rows.map_or_else(|| statement.condition(filter), |rows| is_in(&rows));
+    let (condition, is_selected) = match statement.selections(filter) {
+        Some(selections) => (is_in(&selections), true),
+        None => (statement.combination(filter), false),
+    };
     let limit = at_most.map_or(String::new(), |most| format!(" LIMIT {}", statement.bind(most as i64)));
     let sql = format!(
         "SELECT d.domain_id, d.id FROM rag.document d WHERE {} AND ({condition}){limit}",
         among.condition("d.domain_id")
     );
-    let args = std::iter::once(among.argument()).chain(statement.args).collect();
+    let args = statement.args(&among);
     let read = |row: &spi::Row| Ok((id(row.require(1)?), id(row.require(2)?)));
     let found = match among {
-        // There is one way: the rows, and the document of each.
-        Among::One(_) if is_by_rows && at_most.is_none() => among::look_up(&sql, args, read),
+        // There is one way: what is selected, and the document of each.
+        Among::One(_) if is_selected && at_most.is_none() => among::look_up(&sql, args, read),
         _ => spi::list_once(&sql, args, read),
     };
     Ok(found?.into_iter().collect())
@@ -93,14 +94,18 @@ fn part_of_few<'a>(domains: &[Id], parts: &'a [Filter], at_most: usize) -> Resul
     let end = statement.bind(at_most as i64 + 1);
     let (mut counted, mut counts, mut look_ups_left) = (Vec::new(), Vec::new(), MOST_LOOK_UPS);
     for part in parts {
+        // Each is a part of the statement.
+        if counted.len() == MOST_SELECTIONS {
+            break;
+        }
         let look_ups = values_looked_up(part).and_then(|values| values.checked_mul(domains.len()));
         let left = look_ups.and_then(|look_ups| look_ups_left.checked_sub(look_ups));
         if let Some(left) = left
-            && let Some(rows) = statement.rows(part)
+            && let Some(selections) = statement.selections(part)
         {
             look_ups_left = left;
-            let count = |rows: &String| format!(" + (SELECT count(*) FROM ({rows} LIMIT {end}) r)");
-            counts.push(format!("0::int8{}", rows.iter().map(count).collect::<String>()));
+            let count = |selection: &String| format!(" + (SELECT count(*) FROM ({selection} LIMIT {end}) s)");
+            counts.push(format!("0::int8{}", selections.iter().map(count).collect::<String>()));
             counted.push(part);
         }
     }
@@ -108,7 +113,7 @@ fn part_of_few<'a>(domains: &[Id], parts: &'a [Filter], at_most: usize) -> Resul
         return Ok(None);
     }
     let sql = format!("SELECT unnest(ARRAY[{}])", counts.join(", "));
-    let args = std::iter::once(among.argument()).chain(statement.args).collect();
+    let args = statement.args(&among);
     let counts = among::look_up(&sql, args, |row| row.require::<i64>(1))?;
     let fewest = counts.into_iter().zip(counted).min_by_key(|(count, _)| *count);
     Ok(fewest.filter(|(count, _)| *count <= at_most as i64).map(|(_, part)| part))
@@ -182,10 +187,20 @@ impl Statement<'_> {
         format!("${}", self.args.len() + 1)
     }
 
+    /// All arguments, with those that [`Among::condition`] takes.
+    fn args(self, among: &Among<'_>) -> Vec<spi::Arg> {
+        std::iter::once(among.argument()).chain(self.args).collect()
+    }
+
     fn condition(&mut self, filter: &Filter) -> String {
-        if let Some(rows) = self.rows(filter) {
-            return is_in(&rows);
+        match self.selections(filter) {
+            Some(selections) => is_in(&selections),
+            None => self.combination(filter),
         }
+    }
+
+    /// [`Self::condition`] where there are no [`Self::selections`].
+    fn combination(&mut self, filter: &Filter) -> String {
         match filter {
             Filter::All(filters) => self.joined(filters, " AND ", "true"),
             Filter::Any(filters) => self.joined(filters, " OR ", "false"),
@@ -202,25 +217,25 @@ impl Statement<'_> {
         }
     }
 
-    /// Selections of documents that together are all that pass, where each is by one index or a few tests of one key say it.
-    fn rows(&mut self, filter: &Filter) -> Option<Vec<String>> {
+    /// Selections of documents that together are all that pass, each by the index of a type: where what passes is a few of them.
+    fn selections(&mut self, filter: &Filter) -> Option<Vec<String>> {
         let Way::Listing(among) = self.way else { return None };
         let bound = self.args.len();
-        let rows = match filter {
+        let selections = match filter {
             Filter::Any(filters) => {
-                let rows: Option<Vec<_>> = filters.iter().map(|filter| self.rows(filter)).collect();
-                rows.map(|rows| rows.concat())
+                let parts: Option<Vec<_>> = filters.iter().map(|filter| self.selections(filter)).collect();
+                parts.map(|parts| parts.concat())
             }
             _ => self.tests(filter).map(|(key, tests)| {
                 let key = self.bind(key);
-                tests.iter().map(|test| rows_of(among, &key, test)).collect()
+                selection_by_each(among, &key, &tests)
             }),
         };
-        let rows = rows.filter(|rows| rows.len() <= MOST_SELECTIONS);
-        if rows.is_none() {
+        let selections = selections.filter(|selections| selections.len() <= MOST_SELECTIONS);
+        if selections.is_none() {
             self.args.truncate(bound);
         }
-        rows
+        selections
     }
 
     /// The key of a filter, and tests of its values: a document passes if one of its values passes one of these.
@@ -249,12 +264,9 @@ impl Statement<'_> {
         let key = self.bind(key);
         match self.way {
             Way::Listing(among) if tests.len() > MOST_SELECTIONS => {
-                is_in(&[rows_of(among, &key, &any_of(tests))])
+                is_in(&[selection(among, &key, &any_of(tests))])
             }
-            Way::Listing(among) => {
-                let rows: Vec<String> = tests.iter().map(|test| rows_of(among, &key, test)).collect();
-                is_in(&rows)
-            }
+            Way::Listing(among) => is_in(&selection_by_each(among, &key, tests)),
             // Neither a join nor a hashed subplan may come of it, which would read the rows of all documents, nor a search by
             // value: the test waits until the document's rows are there.
             Way::Asking { document } => format!(
@@ -337,9 +349,13 @@ impl Statement<'_> {
 }
 
 /// Documents of domains with values of a key that pass a test.
-fn rows_of(among: &Among<'_>, key: &str, test: &str) -> String {
+fn selection(among: &Among<'_>, key: &str, test: &str) -> String {
     let is_among = among.condition("m.domain_id");
     format!("SELECT m.document_id FROM rag.metadata_value m WHERE {is_among} AND m.key = {key} AND ({test})")
+}
+
+fn selection_by_each(among: &Among<'_>, key: &str, tests: &[String]) -> Vec<String> {
+    tests.iter().map(|test| selection(among, key, test)).collect()
 }
 
 fn is_in(selections: &[String]) -> String {

@@ -214,6 +214,36 @@ fn what_one_role_may_see_is_not_remembered_for_the_next() {
     ));
 }
 
+/// How long an index counts would tell how many hidden rows have what a filter asks for.
+#[test]
+fn rows_that_are_asked_about_one_by_one_are_not_counted_by_an_index() {
+    let database = Database::new("uncounted");
+    let (mut owner, _, ann) = owner_and_reader(&database);
+    owner.run(FOR_ALL);
+    owner.run(
+        "INSERT INTO notes SELECT n, 'all', 'Rope number ' || n FROM generate_series(10, 20) n;
+         INSERT INTO rag.document (content) SELECT 'A rope of my own, number ' || n FROM generate_series(10, 20) n",
+    );
+    settle(&mut owner, "notes");
+    owner.settle();
+    for (name, collection, is_counted) in
+        [("ann", "default", true), ("ann", "notes", false), ("bob", "notes", false)]
+    {
+        let mut session = database.explained(&database.role_name(name));
+        session.run("SET rag_ext.filter_list_limit = 1");
+        session.notices();
+        let found = session.count(&format!(
+            "SELECT count(*) FROM rag_search('rope', 'role:{ann}/{collection}', k => 5, mode => 'keyword',
+                 filter => '{{\"collection\": \"{collection}\"}}')"
+        ));
+        assert_eq!(found, 5, "{name} {collection}");
+        let plans = session.notices();
+        let has = |text: &str| plans.iter().any(|plan| plan.message.contains(text));
+        assert_eq!(has("SELECT unnest(ARRAY["), is_counted, "{name} {collection}: {plans:#?}");
+        assert!(is_counted || has("CROSS JOIN LATERAL (SELECT c.id"), "{name} {collection}: {plans:#?}");
+    }
+}
+
 /// What a search looks up by name may stand in a hidden row alone: that it was tried shows in no counter of the table.
 #[test]
 fn counters_do_not_tell_what_stands_in_a_hidden_row() {

@@ -220,7 +220,7 @@ fn filters_let_through_what_a_plain_reading_lets_through() {
         };
         let listed = first(session, 5000);
         assert_eq!(listed.len(), expected.len().min(5), "{mode}: {filter}");
-        for limit in [0, 1, 20] {
+        for limit in [0, 1, 12, 20, 25] {
             assert_eq!(first(session, limit), listed, "{mode}, {limit}: {filter}");
         }
         session.run("RESET rag_ext.filter_list_limit");
