@@ -61,7 +61,7 @@ fn rag_accept(owner: Option<&str>, collection: Option<&str>) -> std::result::Res
         let me = principal::current_owner()?;
         let found = rights::visible_domains(false, Some(name))?
             .into_iter()
-            .find(|d| d.collection_owner == owner && (!d.is_own_domain || is_attached(d.id) && !d.is_own));
+            .find(|d| *d.collection_owner == *owner && (!d.is_own_domain || is_attached(d.id) && !d.is_own));
         match found {
             Some(domain) => elevation::elevated(|| collection::accept(domain.id, &me)),
             None => Err(missing(name)),

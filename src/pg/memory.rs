@@ -3,12 +3,12 @@
 use pgrx::PgMemoryContexts;
 use std::cell::Cell;
 
-/// How much of a call's memory is worth giving back to the system, in bytes.
+/// How much memory is worth giving back to the system, in bytes.
 const GIVEN_BACK: u64 = 4 * 1024 * 1024;
 
 thread_local! {
-    /// What the running call has needed in pieces, in bytes.
-    static NEEDED: Cell<u64> = const { Cell::new(0) };
+    /// What calls have freed in pieces since it was last given back, in bytes.
+    static FREED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Runs `work` with memory of its own, which is free again when it is done: what is made of a statement's arguments would
@@ -19,15 +19,16 @@ pub(crate) fn scoped<T>(work: impl FnOnce() -> T) -> T {
     unsafe { memory.switch_to(|_| work()) }
 }
 
-/// Notes that the running call has needed so many bytes, in pieces between those that stay.
-pub(crate) fn note_need(bytes: u64) {
-    NEEDED.set(NEEDED.get() + bytes);
+/// Notes that so many bytes are freed by the end of the call, in pieces between those that stay.
+pub(crate) fn note_freed(bytes: u64) {
+    FREED.set(FREED.get() + bytes);
 }
 
-/// At the end of a call: gives what it has freed back to the system, if it has needed much. The allocator would keep all that lies
-/// below something in use, for good.
+/// At the end of a call: gives what was freed back to the system, if it is much. The allocator would keep all that lies below
+/// something in use, for good.
 pub(crate) fn give_back() {
-    if NEEDED.take() >= GIVEN_BACK {
+    if FREED.get() >= GIVEN_BACK {
+        FREED.set(0);
         #[cfg(target_env = "gnu")]
         // SAFETY: looks at memory that is free.
         unsafe {

@@ -116,7 +116,7 @@ pub(crate) fn visible_domains(everything: bool, name: Option<&str>) -> Result<Ve
             Rc::clone(found.domains.get_or_init(|| read))
         }
     };
-    let named = domains.iter().filter(|domain| name.is_none_or(|name| domain.collection == name));
+    let named = domains.iter().filter(|domain| name.is_none_or(|name| *domain.collection == *name));
     Ok(named.map(Rc::clone).collect())
 }
 

@@ -142,7 +142,7 @@ pub(crate) fn open_all<B: Blob>(headers: &[impl AsRef<BlobHeader>]) -> Result<Op
         let (group, others) = rest.split_at(fits.count().max(1));
         rest = others;
         let wanted: Vec<&BlobHeader> = group.iter().map(|index| headers[*index].as_ref()).collect();
-        memory::note_need(wanted.iter().map(|header| header.bytes).sum());
+        memory::note_freed(wanted.iter().map(|header| header.bytes).sum());
         // The caller's own policies have listed them; asked row by row of thousands, they would cost more than the rest.
         let loaded = match transaction::attempt(|| elevated(|| blob::load_many(B::KIND, &wanted))) {
             // A page that cannot be read: one by one, to leave out no more than lies on it.
@@ -210,13 +210,17 @@ pub(super) fn keep<B: Blob>(digest: [u8; 32], bytes: u64, blob: &B, file: Option
     B::cache().with_borrow_mut(|cache| cache.insert(digest, bytes, blob.clone(), file));
 }
 
+/// Keeps none of these any longer; how many bytes of this backend's heap they had.
+pub(super) fn let_go<'a, B: Blob>(digests: impl Iterator<Item = &'a [u8; 32]>) -> u64 {
+    B::cache().with_borrow_mut(|cache| digests.map(|digest| cache.remove(digest)).sum())
+}
+
 impl<B: Blob> Cache<B> {
     fn get(&mut self, digest: &[u8; 32]) -> Option<B> {
         self.clock += 1;
         let cached = self.blobs.get_mut(digest)?;
         if cached.file.as_ref().is_some_and(|file| !file.is_intact()) {
-            self.blobs.remove(digest);
-            self.mapped -= 1;
+            self.remove(digest);
             pgrx::warning!(
                 "rag_ext: a cached {} was cut short from outside and will be replaced",
                 B::KIND.noun()
@@ -228,6 +232,7 @@ impl<B: Blob> Cache<B> {
     }
 
     fn insert(&mut self, digest: [u8; 32], bytes: u64, blob: B, file: Option<SharedFile>) {
+        self.remove(&digest);
         let heap_bytes = if file.is_some() { 0 } else { bytes };
         self.heap_bytes += heap_bytes;
         self.mapped += usize::from(file.is_some());
@@ -235,6 +240,14 @@ impl<B: Blob> Cache<B> {
         if self.heap_bytes > HEAP_BYTES || self.mapped > MAPPED_BLOBS {
             self.evict();
         }
+    }
+
+    /// How many bytes it had on the heap.
+    fn remove(&mut self, digest: &[u8; 32]) -> u64 {
+        let Some(removed) = self.blobs.remove(digest) else { return 0 };
+        self.heap_bytes -= removed.heap_bytes;
+        self.mapped -= usize::from(removed.file.is_some());
+        removed.heap_bytes
     }
 
     /// Drops the older half, so that a scan over many does not evict once for each.

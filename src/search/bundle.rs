@@ -10,7 +10,7 @@ use super::blob_cache::{self, HEAP_BLOB_BYTES};
 use super::shared_file;
 use crate::error::Result;
 use crate::pg::elevation::elevated;
-use crate::pg::{interrupts, transaction};
+use crate::pg::{interrupts, memory, transaction};
 use crate::storage::blob::{self, BlobHeader, BlobKind};
 use crate::storage::segment::SegmentHeader;
 use rag_bm25::{FORMAT_VERSION, Segment};
@@ -106,6 +106,8 @@ fn bundle(group: &[&SegmentHeader], may_make: &mut usize) -> Result<Option<Segme
         }
     };
     blob_cache::keep(digest, segment.size() as u64, &segment, file);
+    // What searches before this one have opened one by one.
+    memory::note_freed(blob_cache::let_go::<Segment>(group.iter().map(|header| &header.blob.sha256)));
     Ok(Some(segment))
 }
 

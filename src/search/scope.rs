@@ -45,7 +45,7 @@ impl Scope {
         };
         let (owner, bare) = split_name(name)?;
         let mut domains = rights::visible_domains(everything, Some(bare))?;
-        domains.retain(|d| owner.is_none_or(|o| d.collection_owner == o));
+        domains.retain(|d| owner.is_none_or(|o| *d.collection_owner == *o));
         if everything && !domains.is_empty() {
             return Ok(Self::of(domains));
         }
@@ -186,7 +186,7 @@ impl Scope {
     pub(crate) fn by_model(&self) -> Vec<(&str, Vec<Id>)> {
         let mut groups: Vec<(&str, Vec<Id>)> = Vec::new();
         for domain in &self.domains {
-            match groups.iter_mut().find(|(model, _)| *model == domain.model) {
+            match groups.iter_mut().find(|(model, _)| *model == &*domain.model) {
                 Some((_, ids)) => ids.push(domain.id),
                 None => groups.push((&domain.model, vec![domain.id])),
             }
@@ -196,14 +196,14 @@ impl Scope {
 
     /// Embedding model and language of each domain.
     pub(crate) fn languages_by_model(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.domains.iter().map(|d| (d.model.as_str(), d.language.as_str()))
+        self.domains.iter().map(|d| (&*d.model, &*d.language))
     }
 
     /// The name of a domain's collection, as the caller would write it.
     pub(crate) fn name(&self, domain: Id) -> Option<String> {
         let domain = self.domain(domain)?;
         Some(match domain.is_own {
-            true => domain.collection.clone(),
+            true => domain.collection.to_string(),
             false => format!("{}/{}", domain.collection_owner, domain.collection),
         })
     }
@@ -221,7 +221,7 @@ impl Scope {
 
     /// Languages of the keyword analyser, each once.
     pub(crate) fn languages(&self) -> BTreeSet<&str> {
-        self.domains.iter().map(|d| d.language.as_str()).collect()
+        self.domains.iter().map(|d| &*d.language).collect()
     }
 
     /// The language of a domain's keyword analyser.

@@ -6,16 +6,18 @@ use crate::pg::Oid;
 use crate::pg::principal::current_principals;
 use crate::pg::{principal, relation, spi};
 use pgrx::JsonB;
+use std::collections::HashSet;
+use std::rc::Rc;
 
 /// A domain that the caller may see, with its collection.
 #[derive(Debug, Clone)]
 pub(crate) struct VisibleDomain {
     pub(crate) id: Id,
     pub(crate) collection_id: Id,
-    pub(crate) collection: String,
-    pub(crate) collection_owner: String,
-    pub(crate) model: String,
-    pub(crate) language: String,
+    pub(crate) collection: Rc<str>,
+    pub(crate) collection_owner: Rc<str>,
+    pub(crate) model: Rc<str>,
+    pub(crate) language: Rc<str>,
     /// What feedback counts for in a search by default, 0 to 1.
     pub(crate) feedback_boost: f64,
     /// Whether its documents' text may go beyond this machine, where the settings allow that.
@@ -26,6 +28,21 @@ pub(crate) struct VisibleDomain {
     pub(crate) is_own_domain: bool,
     /// Whether the caller has taken it into unnamed searches.
     pub(crate) is_accepted: bool,
+}
+
+/// Texts, each kept once: thousands of domains repeat the same few.
+#[derive(Default)]
+struct Texts(HashSet<Rc<str>>);
+
+impl Texts {
+    fn shared(&mut self, text: String) -> Rc<str> {
+        if let Some(known) = self.0.get(text.as_str()) {
+            return Rc::clone(known);
+        }
+        let text: Rc<str> = text.into();
+        self.0.insert(Rc::clone(&text));
+        text
+    }
 }
 
 /// Domains that the caller sees, with their collections; only those that are `listed`, where policies do not hold for
@@ -47,14 +64,15 @@ pub(crate) fn visible_domains(listed: Option<&[Id]>, name: Option<&str>) -> Resu
          FROM rag.domain d JOIN rag.collection c ON c.id = d.collection_id
          WHERE ($2 IS NULL OR c.name = $2) {condition}"
     );
+    let mut texts = Texts::default();
     spi::read_snapshot(&sql, args, |row| {
         Ok(VisibleDomain {
             id: id(row.require(1)?),
             collection_id: id(row.require(2)?),
-            collection: row.require(3)?,
-            collection_owner: row.require(4)?,
-            model: row.require(5)?,
-            language: row.require(6)?,
+            collection: texts.shared(row.require(3)?),
+            collection_owner: texts.shared(row.require(4)?),
+            model: texts.shared(row.require(5)?),
+            language: texts.shared(row.require(6)?),
             feedback_boost: row.get::<JsonB>(10).and_then(|JsonB(boost)| boost.as_f64()).unwrap_or(0.0),
             allows_remote: row.get::<JsonB>(11).and_then(|JsonB(remote)| remote.as_bool()).unwrap_or(true),
             is_own: row.require(7)?,
