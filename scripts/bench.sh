@@ -27,8 +27,7 @@
 # All but parse, pages and crates need rag_ext installed in the Postgres that PG_CONFIG names. RAG_EVAL_DATA=DIR has DIR/scifact,
 # DIR/cranfield and DIR/xquad-{en,de} in BEIR's format and DIR/clapnq in its own, of which RAG_BENCH_DOCUMENTS=300 takes a part, and
 # DIR/docling-samples for parse. RAG_BENCH_RERANK_QUESTIONS=200 reranks for so many questions of each set (60, 0: all).
-# What is kept between runs (vectors) lies in RAG_HOME/bench. RAG_BENCH_PROFILE=dev builds the benches in a tenth of the time, to see
-# that they run: times are not to be quoted then.
+# What is kept between runs (vectors) lies in RAG_HOME/bench.
 . "$(dirname "$0")/prelude.sh"
 
 export RAG_BENCH_HOME=$RAG_HOME/bench
@@ -53,7 +52,7 @@ bench() {
       say "the peers' Postgres could not be fetched: without it"
     fi
   fi
-  "$ROOT/scripts/cargo.sh" bench --profile "${RAG_BENCH_PROFILE:-bench}" --package rag_benches --bench "$name" -- "$@"
+  "$ROOT/scripts/cargo.sh" bench --package rag_benches --bench "$name" -- "$@"
 }
 
 pages() {

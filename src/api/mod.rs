@@ -48,10 +48,10 @@ fn call<T>(body: impl FnOnce() -> Result<T>) -> std::result::Result<T, ErrorRepo
 
 /// As [`call`], for what works, or is a matter of rows alone, where the library is not preloaded.
 fn call_even_unloaded<T>(body: impl FnOnce() -> Result<T>) -> std::result::Result<T, ErrorReport> {
+    // In the order in which they are to end, from the last.
+    let _memory = memory::GivenBack;
     let _call = call_cache::enter();
-    let outcome = with_safe_search_path(body);
-    memory::give_back();
-    outcome.map_err(|mut error| {
+    with_safe_search_path(body).map_err(|mut error| {
         if error.has_private_detail && !server::user_is_superuser() {
             error.detail = None;
         }

@@ -4,7 +4,7 @@ use pgrx::PgMemoryContexts;
 use std::cell::Cell;
 
 /// How much memory is worth giving back to the system, in bytes.
-const GIVEN_BACK: u64 = 4 * 1024 * 1024;
+const MUCH: u64 = 4 * 1024 * 1024;
 
 thread_local! {
     /// What calls have freed in pieces since it was last given back, in bytes.
@@ -24,15 +24,19 @@ pub(crate) fn note_freed(bytes: u64) {
     FREED.set(FREED.get() + bytes);
 }
 
-/// At the end of a call: gives what was freed back to the system, if it is much. The allocator would keep all that lies below
-/// something in use, for good.
-pub(crate) fn give_back() {
-    if FREED.get() >= GIVEN_BACK {
-        FREED.set(0);
-        #[cfg(target_env = "gnu")]
-        // SAFETY: looks at memory that is free.
-        unsafe {
-            libc::malloc_trim(0);
+/// The end of a call, however it ends: gives what was freed back to the system, if it is much. The allocator would keep all that
+/// lies below something in use, for good.
+pub(crate) struct GivenBack;
+
+impl Drop for GivenBack {
+    fn drop(&mut self) {
+        if FREED.get() >= MUCH {
+            FREED.set(0);
+            #[cfg(target_env = "gnu")]
+            // SAFETY: looks at memory that is free.
+            unsafe {
+                libc::malloc_trim(0);
+            }
         }
     }
 }

@@ -105,9 +105,11 @@ fn bundle(group: &[&SegmentHeader], may_make: &mut usize) -> Result<Option<Segme
             }
         }
     };
+    if file.is_some() {
+        // What searches before this one have opened one by one.
+        memory::note_freed(blob_cache::let_go::<Segment>(group.iter().map(|header| &header.blob.sha256)));
+    }
     blob_cache::keep(digest, segment.size() as u64, &segment, file);
-    // What searches before this one have opened one by one.
-    memory::note_freed(blob_cache::let_go::<Segment>(group.iter().map(|header| &header.blob.sha256)));
     Ok(Some(segment))
 }
 
