@@ -52,7 +52,7 @@ bench() {
       say "the peers' Postgres could not be fetched: without it"
     fi
   fi
-  "$ROOT/scripts/cargo.sh" bench --package rag_benches --bench "$name" -- "$@"
+  "$ROOT/scripts/cargo.sh" bench @installed --package rag_benches --bench "$name" -- "$@"
 }
 
 pages() {

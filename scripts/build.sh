@@ -20,8 +20,7 @@ fi
 
 say "building rag_ext for $("$PG_CONFIG" --version)"
 # All in one call, so that what they share is compiled once, with the features that all need.
-"$ROOT/scripts/cargo.sh" build --release --package rag_ext --package rag_engine --package rag_load \
-  --lib --bin rag-engine --bin rag-load --no-default-features --features rag_ext/@pg >&2
+"$ROOT/scripts/cargo.sh" build --release @installed --lib --bin rag-engine --bin rag-load >&2
 echo "$built_for" >"$target/rag_ext.built_for"
 # In a call of its own, which has the features that clippy has it with: llama.cpp is compiled once for both, in minutes.
 "$ROOT/scripts/cargo.sh" build --release --package rag_llm --features llama >&2

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Runs cargo with what the build and the tests need to know about this machine:
-#   cargo.sh ARGUMENTS…     of cargo; @pg stands for the feature of the chosen Postgres (pg18)
+#   cargo.sh ARGUMENTS…     of cargo; @pg stands for the feature of the chosen Postgres (pg18), and the argument @installed
+#                           for the packages that scripts/build.sh compiles: with them, crates of others have the features
+#                           that they have there, and are not compiled once more
 # The Postgres is the one that PG_CONFIG names, else the default one. One path per major, always the
 # same: pgrx builds its bindings again when it changes.
 . "$(dirname "$0")/prelude.sh"
@@ -19,5 +21,14 @@ export RAG_TEST_MODELS=$RAG_HOME/models
 export RAG_TEST_LLM=${CARGO_TARGET_DIR:-$ROOT/target}/release/rag-llm
 export RAG_TEST_ONNXRUNTIME=$RAG_HOME/onnxruntime/libonnxruntime.so
 
+arguments=()
+for argument in "$@"; do
+  if [ "$argument" = @installed ]; then
+    arguments+=(--package rag_ext --package rag_engine --package rag_load --features "rag_ext/$feature")
+  else
+    arguments+=("${argument//@pg/$feature}")
+  fi
+done
+
 cd "$ROOT"
-exec cargo "${@//@pg/$feature}"
+exec cargo "${arguments[@]}"

@@ -13,6 +13,9 @@ const K: i32 = 100;
 /// Kept vectors that are computed anew, to see that the engine still makes the same.
 const SAMPLE: usize = 12;
 
+/// Bytes of a text that the model surely takes whole: the engine refuses a longer one, which only ingestion cuts.
+const SHORT: usize = 1_500;
+
 /// Stands before ids in uris. What follows names no file, so a document is known by its title.
 const SCHEME: &str = "set://";
 
@@ -155,7 +158,7 @@ fn drop_stale(corpus: &Corpus, kept: &mut KeptVectors) {
         .documents
         .iter()
         .map(Document::titled_text)
-        .filter(|text| kept.get(&digest(text.as_bytes())).is_some())
+        .filter(|text| text.len() <= SHORT && kept.get(&digest(text.as_bytes())).is_some())
         .collect();
     let sample: Vec<String> =
         known.iter().step_by((known.len() / SAMPLE).max(1)).take(SAMPLE).cloned().collect();
