@@ -25,6 +25,9 @@ const MIN_QUOTE_OVERLAP: f32 = 0.3;
 /// Fewest meaningful words of a sentence that is matched with passages.
 const MIN_MATCHED_TERMS: usize = 2;
 
+/// Most times that a text is read anew because what was left of it made other markers; what makes more is no writing.
+const MAX_READINGS: usize = 4;
+
 /// Places at which a JSON object is looked for.
 const MAX_JSON_STARTS: usize = 32;
 
@@ -98,8 +101,8 @@ pub fn without_own_markers(text: &str) -> String {
     let mut written = text.to_owned();
     for (range, _) in markers(text).into_iter().rev() {
         if !text[..range.start].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | ')' | ']')) {
-            let inner = text[range.clone()].trim_matches(['[', ']', '【', '】']).to_owned();
-            written.replace_range(range, &format!("({inner})"));
+            let inner = in_parentheses(&text[range.clone()]);
+            written.replace_range(range, &inner);
         }
     }
     written
@@ -165,7 +168,8 @@ fn markers(text: &str) -> Vec<(Range<usize>, Vec<usize>)> {
         .captures_iter(text)
         .filter_map(|captures| {
             let whole = captures.get(0)?.range();
-            let in_code = code.iter().any(|span| span.start <= whole.start && whole.end <= span.end);
+            let span = code.partition_point(|span| span.end < whole.end);
+            let in_code = code.get(span).is_some_and(|span| span.start <= whole.start);
             (!in_code)
                 .then(|| (whole, captures.get(1).map(|list| numbers(list.as_str())).unwrap_or_default()))
         })
@@ -196,11 +200,52 @@ fn numbers(list: &str) -> Vec<usize> {
 }
 
 /// The text with its markers as `[n]`, those up to `passages` only, and the numbers in order of appearance.
+///
+/// What is left of a text without a marker may be another, as in `[98 [99]]`, so it is read until nothing changes. One that goes
+/// on making markers keeps those of other numbers and forms as text in parentheses, of which none can be made.
 fn with_known_markers(text: &str, passages: usize) -> (String, Vec<usize>) {
-    let mut written = String::with_capacity(text.len());
-    let mut cited = Vec::new();
+    let mut written = text.trim().to_owned();
+    for _ in 0..MAX_READINGS {
+        let read = markers(&written);
+        if read.iter().all(|marker| is_known(&written, marker, passages)) {
+            return cited(written, read);
+        }
+        written = with_markers_written(&written, read, passages);
+    }
+    // Each letter stands for one, so nothing moves together: neither around a marker nor between backticks.
+    let mut settled = String::with_capacity(written.len());
     let mut last = 0;
-    for (range, numbers) in markers(text) {
+    for marker in markers(&written).into_iter().filter(|marker| !is_known(&written, marker, passages)) {
+        settled.push_str(&written[last..marker.0.start]);
+        settled.push_str(&in_parentheses(&written[marker.0.clone()]));
+        last = marker.0.end;
+    }
+    settled.push_str(&written[last..]);
+    let read = markers(&settled);
+    cited(settled, read)
+}
+
+/// Whether a marker is written `[n]` and names a passage.
+fn is_known(text: &str, (range, numbers): &(Range<usize>, Vec<usize>), passages: usize) -> bool {
+    matches!(numbers.as_slice(), [number] if (1..=passages).contains(number) && text[range.clone()] == format!("[{number}]"))
+}
+
+/// A text with the numbers of its markers, each once.
+fn cited(text: String, markers: Vec<(Range<usize>, Vec<usize>)>) -> (String, Vec<usize>) {
+    let mut cited = Vec::new();
+    for number in markers.into_iter().flat_map(|(_, numbers)| numbers) {
+        if !cited.contains(&number) {
+            cited.push(number);
+        }
+    }
+    (text, cited)
+}
+
+/// The text with these markers of it as `[n]`, those up to `passages` only.
+fn with_markers_written(text: &str, markers: Vec<(Range<usize>, Vec<usize>)>, passages: usize) -> String {
+    let mut written = String::with_capacity(text.len());
+    let mut last = 0;
+    for (range, numbers) in markers {
         written.push_str(&text[last..range.start]);
         last = range.end;
         let mut own: Vec<usize> = Vec::new();
@@ -218,13 +263,15 @@ fn with_known_markers(text: &str, passages: usize) -> (String, Vec<usize>) {
         }
         for number in own {
             written.push_str(&format!("[{number}]"));
-            if !cited.contains(&number) {
-                cited.push(number);
-            }
         }
     }
     written.push_str(&text[last..]);
-    (written.trim().to_owned(), cited)
+    written.trim().to_owned()
+}
+
+/// A marker as text: all of its brackets are parentheses.
+fn in_parentheses(marker: &str) -> String {
+    marker.replace(['[', '【'], "(").replace([']', '】'], ")")
 }
 
 /// Code between backticks, where brackets are indices.
@@ -282,35 +329,68 @@ fn json_answer(text: &str) -> Option<(bool, String)> {
     broken_off(text)
 }
 
-/// The same of an object that breaks off, as when the model ran out of tokens.
+/// The same of what is no JSON: an object that breaks off, as when the model ran out of tokens, or has raw line breaks or escapes
+/// that JSON does not know.
 fn broken_off(text: &str) -> Option<(bool, String)> {
     let start = text.find('{')?;
     let object = &text[start..];
     let key = object.find("\"answer\"")?;
     let value = object[key + 8..].trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
-    let mut end = value.len();
-    let mut is_escaped = false;
-    for (at, byte) in value.bytes().enumerate() {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = true,
-            b'"' => {
-                end = at;
-                break;
-            }
-            _ => {}
-        }
+    let says_no = object[..key].replace(char::is_whitespace, "").contains("\"found\":false");
+    Some((!says_no, unescaped(value)))
+}
+
+/// The characters of a JSON string up to its end, or to where it breaks off. An escape that JSON does not know is what it is
+/// written as: `work\_mem`.
+pub(super) fn unescaped(value: &str) -> String {
+    let mut text = String::new();
+    let mut rest = value.chars();
+    let mut high: Option<u32> = None;
+    while let Some(c) = rest.next() {
+        let first = high.take();
+        let c = match c {
+            '"' => break,
+            '\\' => match rest.next() {
+                None => break,
+                Some('n') => '\n',
+                Some('t') => '\t',
+                Some('r' | 'b' | 'f') => continue,
+                Some('u') => {
+                    let written = rest.as_str();
+                    let digits = written.bytes().take(4).take_while(u8::is_ascii_hexdigit).count();
+                    if digits < 4 {
+                        if digits == written.len() {
+                            break;
+                        }
+                        text.push_str("\\u");
+                        continue;
+                    }
+                    rest = written[4..].chars();
+                    match (first, u32::from_str_radix(&written[..4], 16).unwrap_or_default()) {
+                        (_, unit @ 0xd800..0xdc00) => {
+                            high = Some(unit);
+                            continue;
+                        }
+                        (Some(high), low @ 0xdc00..0xe000) => {
+                            let code = 0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+                            char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
+                        }
+                        (_, unit) => char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER),
+                    }
+                }
+                Some(other) => {
+                    if !matches!(other, '"' | '\\' | '/') {
+                        text.push('\\');
+                    }
+                    other
+                }
+            },
+            '\r' => continue,
+            other => other,
+        };
+        text.push(c);
     }
-    // An escape may be what broke; then the text up to it is taken. Raw line breaks are no JSON, but common.
-    let mut body = value[..end].replace('\n', "\\n").replace('\r', "");
-    for _ in 0..8 {
-        if let Ok(answer) = serde_json::from_str::<String>(&format!("\"{body}\"")) {
-            let says_no = object[..key].replace(char::is_whitespace, "").contains("\"found\":false");
-            return Some((!says_no, answer));
-        }
-        body.pop()?;
-    }
-    None
+    text
 }
 
 fn without_fence(text: &str) -> &str {

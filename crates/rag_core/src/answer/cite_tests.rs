@@ -41,6 +41,30 @@ fn an_object_that_breaks_off_gives_what_it_has() {
 }
 
 #[test]
+fn an_object_with_what_json_does_not_know_is_read_all_the_same() {
+    check(
+        r#"{"found": true, "answer": "Set work\_mem to \"4 MB\" in\nthe file\u002e [1]"}"#,
+        3,
+        "Set work\\_mem to \"4 MB\" in\nthe file. [1]",
+        &[1],
+    );
+    check(
+        r#"{"answer": "It is in C:\users\kim, \ud83d\ude00 or \ud83d. [2]"}"#,
+        3,
+        "It is in C:\\users\\kim, 😀 or . [2]",
+        &[2],
+    );
+    check("{\"answer\": \"One\ttab,\r\ntwo lines. [1]\"}", 3, "One\ttab,\ntwo lines. [1]", &[1]);
+    check(
+        r#"{"answer": "Set work\_mem to a little more. [1]\"#,
+        3,
+        r"Set work\_mem to a little more. [1]",
+        &[1],
+    );
+    check_not_found(r#"{"found": false, "answer": "Set work\_mem to a little more. [1]"}"#);
+}
+
+#[test]
 fn plain_text_is_the_answer_unless_it_refuses() {
     check("The limit is three [2].", 3, "The limit is three [2].", &[2]);
     check("```\nFenced answer [1]\n```", 3, "Fenced answer [1]", &[1]);
@@ -63,6 +87,30 @@ fn markers_of_passages_that_do_not_exist_are_dropped() {
     check("One [4]. Two [0]. Three [2].", 3, "One. Two. Three [2].", &[2]);
     check("One [1, 9]. Two [99999999999].", 3, "One [1]. Two [99999999999].", &[1]);
     check("All [1-9] of it", 3, "All [1][2][3] of it", &[1, 2, 3]);
+}
+
+#[test]
+fn what_is_left_of_a_text_makes_no_marker() {
+    check("The boat fee is 60 euros [98 [99]].", 3, "The boat fee is 60 euros.", &[]);
+    check("The boat fee is 60 euros [1[99], 98].", 3, "The boat fee is 60 euros [1].", &[1]);
+    check("The boat fee is 60 euros [0 [99]].", 3, "The boat fee is 60 euros.", &[]);
+    check("Of [98 [97 [96]]] it [2].", 3, "Of it [2].", &[2]);
+    // Neither what a backtick in a marker made code of, nor what backticks that move together set free.
+    check("A [1: `x] b [98] `c", 3, "A [1] b `c", &[1]);
+    check("`a`[99]``[98]``", 3, "`a`````", &[]);
+    assert_eq!(without_markers("A [98 [99]] `b [1]`"), "A `b [1]`");
+    assert_eq!(without_own_markers("A [7: [98: x]]"), "A (7: (98: x)]");
+}
+
+#[test]
+fn markers_without_end_in_markers_are_text() {
+    let nested = |depth: usize| format!("A {}[2]{}", "[98 ".repeat(depth), "]".repeat(depth));
+    check(&nested(8), 1, "A [98 [98 [98 [98 (98)]]]]", &[]);
+    for text in [nested(20_000), "`a`[98]".repeat(20_000), "[98: ".repeat(20_000) + &"]".repeat(20_000)] {
+        let parsed = parse_completion(&text, 1);
+        assert!(marked_sentences(&parsed.answer).iter().all(|(_, numbers)| numbers.is_empty()));
+        assert!(marked_sentences(&without_markers(&text)).iter().all(|(_, numbers)| numbers.is_empty()));
+    }
 }
 
 #[test]
@@ -122,7 +170,7 @@ fn the_quote_is_the_sentence_that_says_it() {
 proptest! {
     #[test]
     fn no_completion_panics_or_cites_what_does_not_exist(
-        text in "(\\{|\\}|\"found\": ?(true|false)|\"answer\": ?\"|\\\\|\"|`{1,3}|\\[[0-9, ^-]{1,5}\\]|【|】|json|\\PC|\n|[a-z .]){0,40}",
+        text in "(\\{|\\}|\"found\": ?(true|false)|\"answer\": ?\"|\\\\|\"|`{1,3}|\\[[0-9, ^-]{1,5}\\]|\\[[0-9]{1,2}[ ,:]{0,2}|\\]|【|】|json|\\PC|\n|[a-z .]){0,40}",
         passages in 0usize..4,
     ) {
         let parsed = parse_completion(&text, passages);
@@ -130,8 +178,10 @@ proptest! {
         prop_assert!(parsed.found || parsed.answer.is_empty());
         for (range, cited) in marked_sentences(&parsed.answer) {
             prop_assert!(parsed.answer.get(range).is_some());
-            prop_assert!(cited.iter().all(|number| parsed.cited.contains(number)));
+            prop_assert!(cited.iter().all(|number| parsed.cited.contains(number)), "{:?}", parsed.answer);
         }
+        let unmarked = without_markers(&text);
+        prop_assert!(marked_sentences(&unmarked).iter().all(|(_, cited)| cited.is_empty()), "{unmarked:?}");
         // Every number that is cited was in the text.
         for number in parsed.cited {
             prop_assert!(text.contains(&number.to_string()) || text.contains('-') || text.contains('–') || text.contains("\\u"));

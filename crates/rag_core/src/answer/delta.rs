@@ -70,49 +70,9 @@ fn answer_so_far(written: &str) -> String {
     let says_no = before.replace(char::is_whitespace, "").contains("\"found\":false");
     let value = after.trim_start().strip_prefix(':').map(str::trim_start).and_then(|v| v.strip_prefix('"'));
     match value {
-        Some(value) if !says_no => unescaped(value),
+        Some(value) if !says_no => cite::unescaped(value),
         _ => String::new(),
     }
-}
-
-/// The characters of a JSON string up to its end, or to where it breaks off.
-fn unescaped(value: &str) -> String {
-    let mut text = String::new();
-    let mut rest = value.chars();
-    let mut high: Option<u32> = None;
-    while let Some(c) = rest.next() {
-        let c = match c {
-            '"' => break,
-            '\\' => match rest.next() {
-                None => break,
-                Some('n') => '\n',
-                Some('t') => '\t',
-                Some('r' | 'b' | 'f') => continue,
-                Some('u') => {
-                    let digits: String = rest.by_ref().take(4).collect();
-                    if digits.chars().count() < 4 {
-                        break;
-                    }
-                    let Ok(unit) = u32::from_str_radix(&digits, 16) else { continue };
-                    match (high.take(), unit) {
-                        (_, 0xd800..0xdc00) => {
-                            high = Some(unit);
-                            continue;
-                        }
-                        (Some(high), 0xdc00..0xe000) => {
-                            let code = 0x1_0000 + ((high - 0xd800) << 10) + (unit - 0xdc00);
-                            char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
-                        }
-                        _ => char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER),
-                    }
-                }
-                Some(other) => other,
-            },
-            other => other,
-        };
-        text.push(c);
-    }
-    text
 }
 
 /// Up to where nothing that comes can change what is shown: whole words, outside of what may be a link, a marker or a tag.

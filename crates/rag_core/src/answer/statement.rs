@@ -4,8 +4,10 @@
 //! short; else the items of the list know their lead-in. Which of them answer a question is decided in [`super::extract`].
 
 use super::Passage;
+use super::neutralise::{misleading, touches};
 use crate::sentence::{LineKind, lines, sentences, trimmed};
 use crate::terms::Terms;
+use std::cell::LazyCell;
 use std::ops::Range;
 
 /// Fewest meaningful words of a sentence that can stand alone; a shorter one is joined with a neighbour.
@@ -96,6 +98,7 @@ pub(super) fn statements(passage: &Passage<'_>, terms: &Terms) -> Vec<Statement>
         let chars = sentence.chars().take(MAX_STATEMENT_CHARS + 1).count();
         chars <= MAX_STATEMENT_CHARS && !has_torn_link(sentence) && !terms.of(sentence).is_empty()
     });
+    let misleading = LazyCell::new(|| misleading(text));
     let in_words = |bytes: Range<usize>| {
         let lead_in = lists.iter().find(|(items, _)| items.contains(&bytes.start));
         let lead_in = lead_in.map(|(_, lead_in)| one_line(&text[lead_in.clone()]));
@@ -104,7 +107,7 @@ pub(super) fn statements(passage: &Passage<'_>, terms: &Terms) -> Vec<Statement>
             return Some(Statement { text: text[bytes.clone()].to_owned(), bytes, lead_in });
         }
         let text = match kind_at(text, &kinds, bytes.start) {
-            LineKind::TableRow => row_in_words(passage, &kinds, bytes.clone())?,
+            LineKind::TableRow => row_in_words(passage, &kinds, &misleading, bytes.clone())?,
             _ => one_line(&text[bytes.clone()]),
         };
         Some(Statement { bytes, text, lead_in })
@@ -203,7 +206,15 @@ pub(super) fn defined_term(text: &str, at: usize) -> Option<&str> {
 }
 
 /// A table row as a sentence: each cell behind the name of its column. `None` if the names are not known.
-fn row_in_words(passage: &Passage<'_>, kinds: &[(usize, LineKind)], row: Range<usize>) -> Option<String> {
+///
+/// Names with digits are left out, and all of them where one is an order to a model, lies within the `misleading` parts of the
+/// passage, or makes an order with a cell: only the row itself is looked at by those who take it.
+fn row_in_words(
+    passage: &Passage<'_>,
+    kinds: &[(usize, LineKind)],
+    misleading: &[Range<usize>],
+    row: Range<usize>,
+) -> Option<String> {
     let own = kinds.partition_point(|(start, _)| *start <= row.start).checked_sub(1)?;
     let mut top = own;
     while top > 0 && kinds[top - 1].1 == LineKind::TableRow {
@@ -211,24 +222,41 @@ fn row_in_words(passage: &Passage<'_>, kinds: &[(usize, LineKind)], row: Range<u
     }
     let line = |index: usize| passage.text[kinds[index].0..].lines().next().unwrap_or_default();
     // Above the topmost row stand the dashes and the names, both rules, or the passage begins.
-    let header = match top {
-        0 => passage
-            .table_header
-            .and_then(|header| header.lines().find(|line| line.trim_start().starts_with('|')))?,
+    let (header, is_sound) = match top {
+        0 => {
+            let header = passage.table_header?;
+            (header.lines().find(|line| is_row(line))?, !misleads(header))
+        }
         1 => return None,
-        _ => Some(line(top - 2)).filter(|_| kinds[top - 1].1 == LineKind::Rule && is_row(line(top - 2)))?,
+        _ => {
+            let header =
+                Some(line(top - 2)).filter(|line| kinds[top - 1].1 == LineKind::Rule && is_row(line))?;
+            let start = kinds[top - 2].0;
+            (header, !touches(misleading, &(start..start + header.len())))
+        }
     };
-    let named: Vec<String> = cells(&passage.text[row])
+    let names = cells(header);
+    let is_sound = is_sound && !names.iter().any(|name| misleads(name));
+    let cells: Vec<(String, String)> = cells(&passage.text[row])
         .into_iter()
-        .zip(cells(header).into_iter().chain(std::iter::repeat(String::new())))
+        .zip(names.into_iter().chain(std::iter::repeat(String::new())))
         .filter(|(cell, _)| !cell.is_empty())
-        // The row is what is quoted, and what has digits in an answer must stand in a quote.
-        .map(|(cell, name)| {
-            let is_told = !name.is_empty() && !name.contains(|c: char| c.is_ascii_digit());
-            if is_told { format!("{name}: {cell}") } else { cell }
-        })
         .collect();
-    (!named.is_empty()).then(|| named.join("; "))
+    let in_words = |is_named: bool| {
+        // The row is what is quoted, and what has digits in an answer must stand in a quote.
+        let told = |(cell, name): &(String, String)| {
+            let is_told = is_named && !name.is_empty() && !name.contains(|c: char| c.is_ascii_digit());
+            if is_told { format!("{name}: {cell}") } else { cell.clone() }
+        };
+        cells.iter().map(told).collect::<Vec<_>>().join("; ")
+    };
+    let named = Some(in_words(true)).filter(|named| is_sound && !misleads(named));
+    (!cells.is_empty()).then(|| named.unwrap_or_else(|| in_words(false)))
+}
+
+/// Whether a text has a part that is an order to a model or that no reader sees.
+fn misleads(text: &str) -> bool {
+    !misleading(text).is_empty()
 }
 
 pub(super) fn is_row(line: &str) -> bool {
