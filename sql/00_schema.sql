@@ -3,6 +3,16 @@
 -- Everything that PUBLIC would get by default is taken back at the end (90_rights.sql): a role uses rag_ext
 -- after a superuser has said rag_enable('role').
 
+DO $$
+BEGIN
+    IF getdatabaseencoding() <> 'UTF8' THEN
+        RAISE EXCEPTION 'rag_ext needs a database with encoding UTF8, not %', getdatabaseencoding()
+            USING ERRCODE = 'feature_not_supported',
+                  DETAIL = 'Documents are kept, cut and counted in characters of Unicode.',
+                  HINT = 'CREATE DATABASE name ENCODING ''UTF8'' TEMPLATE template0 makes one.';
+    END IF;
+END $$;
+
 CREATE SCHEMA rag;
 COMMENT ON SCHEMA rag IS 'Tables and views of rag_ext: documents, chunks, keyword segments, embeddings and jobs.';
 

@@ -21,11 +21,20 @@ pub(crate) struct Error {
     pub(crate) hint: Option<String>,
     /// Whether the detail may name paths of the server or addresses of endpoints, which are for superusers.
     pub(crate) has_private_detail: bool,
+    /// Raised by the server, and caught.
+    pub(crate) is_servers: bool,
 }
 
 impl Error {
     pub(crate) fn new(code: PgSqlErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), detail: None, hint: None, has_private_detail: false }
+        Self {
+            code,
+            message: message.into(),
+            detail: None,
+            hint: None,
+            has_private_detail: false,
+            is_servers: false,
+        }
     }
 
     /// 22023: an argument makes no sense.
@@ -95,6 +104,11 @@ impl Error {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Whether somebody, or a time-out of the caller's, has ended the statement. The server says so once.
+    pub(crate) fn is_cancel(&self) -> bool {
+        self.is_servers && self.code == PgSqlErrorCode::ERRCODE_QUERY_CANCELED
     }
 
     /// Whether a lock of somebody else's was in the way: no fault of what was to be done, which is for later.
@@ -179,6 +193,7 @@ impl From<Failure> for Error {
             detail: failure.detail,
             hint: failure.hint,
             has_private_detail,
+            is_servers: false,
         }
     }
 }
@@ -195,6 +210,7 @@ impl From<OptionError> for Error {
             detail: error.detail,
             hint: error.hint,
             has_private_detail: false,
+            is_servers: false,
         }
     }
 }

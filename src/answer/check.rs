@@ -75,7 +75,8 @@ pub(super) fn check(terms: &Terms<'_>, sources: &[ContextSection], answer: &str)
         let places = if numbers.is_empty() {
             cite::nearest(sentence, &texts, NEAREST)
         } else {
-            numbers.iter().map(|number| number - 1).collect()
+            let places = numbers.iter().filter_map(|number| number.checked_sub(1));
+            places.filter(|place| *place < sources.len()).collect()
         };
         let cited: Vec<Cited<'_>> = places.iter().map(|place| sources[*place].cited(*place, hits)).collect();
         let verbatim = if kind == UnitKind::Code { code_quotes(sentence, &cited) } else { Vec::new() };
@@ -183,11 +184,13 @@ fn number_of(
     let before = source.text[..bytes.start].chars().count() as i32;
     let found = Citation::new(
         citations.len() + 1,
-        &hits[source.hit].chunk,
+        hits,
+        source.hit,
         &source.text[bytes],
         source.char_from + before,
         quote.support,
     );
+    let found = found.stands_in(&source.places);
     let same = citations.iter_mut().find(|c| {
         c.document == found.document && c.char_from == found.char_from && c.char_to == found.char_to
     });

@@ -144,7 +144,7 @@ pub(super) fn compose(
             let support = quote.evidence.iter().map(|index| scored.support[*index]).reduce(f64::max);
             let support = support.filter(|_| is_measured);
             let text = &chunk.content[quote.bytes.clone()];
-            Citation::new(i + 1, chunk, text, chunk.char_from + before, support)
+            Citation::new(i + 1, hits, quote.source, text, chunk.char_from + before, support)
         })
         .collect();
     let parts: Vec<(&str, usize)> =

@@ -9,7 +9,8 @@ use crate::error::Result;
 use crate::pg::elevation::elevated;
 use crate::pg::principal;
 use crate::search::SearchHit;
-use crate::storage::{Id, chunk, prompt_template};
+use crate::storage::chunk::{self, ChunkPlace};
+use crate::storage::{Id, prompt_template};
 use rag_core::answer::prompt::{self, Block, Budget, Question};
 use rag_core::answer::{Passage, cite, leak};
 use rag_wire::{Chat, ChatMessage, Completion};
@@ -43,6 +44,8 @@ pub(super) struct ContextSection {
     pub(super) text: String,
     /// Characters of the document's text before it.
     pub(super) char_from: i32,
+    /// The chunks that it is made of.
+    pub(super) places: Vec<ChunkPlace>,
 }
 
 /// What the model is asked, and by what its reply is read.
@@ -82,7 +85,7 @@ pub(super) fn asked(
     hits: &[SearchHit],
     deadline: Instant,
 ) -> Result<Asked> {
-    let sources = sources(hits, request.options.prompt_limit())?;
+    let sources = sources(hits, request.options.prompt_limit(), request.scope.may_hide_rows())?;
     let blocks: Vec<Block<'_>> = sources.iter().map(|source| source.block(hits)).collect();
     let history: Vec<(String, String)> =
         request.history.iter().map(|turn| (turn.role().to_owned(), turn.content.clone())).collect();
@@ -128,8 +131,9 @@ fn is_by_topic(hits: &[SearchHit]) -> bool {
     of_documents.values().filter(|count| **count >= chunks).count() >= documents
 }
 
-/// Sections of the hits, each once, in the order of the hits: at most so many.
-fn sources(hits: &[SearchHit], limit: usize) -> Result<Vec<ContextSection>> {
+/// Sections of the hits, each once, in the order of the hits: at most so many. Of a section of which policies that were added may
+/// hide a part, the hit alone.
+fn sources(hits: &[SearchHit], limit: usize, may_hide_rows: bool) -> Result<Vec<ContextSection>> {
     let mut sources: Vec<ContextSection> = Vec::new();
     for (at, hit) in hits.iter().enumerate() {
         if sources.len() == limit {
@@ -138,12 +142,13 @@ fn sources(hits: &[SearchHit], limit: usize) -> Result<Vec<ContextSection>> {
         if sources.iter().any(|s| hits[s.hit].chunk.section == hit.chunk.section && s.covers(hit)) {
             continue;
         }
-        let (text, char_from) = chunk::section_text(&hit.chunk, PASSAGE_CHARS)?
-            .unwrap_or_else(|| (hit.chunk.content.clone(), hit.chunk.char_from));
+        let around = if may_hide_rows { None } else { chunk::section_text(&hit.chunk, PASSAGE_CHARS)? };
+        let places = if around.is_some() { chunk::places_around(&hit.chunk)? } else { Vec::new() };
+        let (text, char_from) = around.unwrap_or_else(|| (hit.chunk.content.clone(), hit.chunk.char_from));
         let header = hit.chunk.table_header.as_deref().filter(|header| !text.contains(*header));
         let columns = header.and_then(|header| header.lines().next()).map(str::to_owned);
         let headings = hit.chunk.header_path.iter().cloned().chain(columns).collect();
-        sources.push(ContextSection { hit: at, headings, text, char_from });
+        sources.push(ContextSection { hit: at, headings, text, char_from, places });
     }
     Ok(sources)
 }
@@ -157,7 +162,8 @@ impl ContextSection {
     fn block<'a>(&'a self, hits: &'a [SearchHit]) -> Block<'a> {
         let chunk = &hits[self.hit].chunk;
         let file = chunk.uri.as_deref().map(file_name).unwrap_or_default();
-        let pages = chunk.page_from.map(|from| (from, chunk.page_to.unwrap_or(from)));
+        let of_chunk = chunk.page_from.map(|from| (from, chunk.page_to.unwrap_or(from)));
+        let pages = self.pages().or(of_chunk);
         Block { passage: self.passage(hits), file, pages }
     }
 
@@ -165,8 +171,20 @@ impl ContextSection {
         Cited { source, hit: &hits[self.hit], passage: self.passage(hits) }
     }
 
+    /// First and last page of what the text is made of.
+    fn pages(&self) -> Option<(i32, i32)> {
+        let char_to = self.char_to();
+        let inside = || self.places.iter().filter(|p| p.char_from < char_to && self.char_from < p.char_to);
+        let from = inside().filter_map(|place| place.page_from).min()?;
+        Some((from, inside().filter_map(|place| place.page_to).max().unwrap_or(from)))
+    }
+
+    fn char_to(&self) -> i32 {
+        self.char_from + self.text.chars().count() as i32
+    }
+
     fn covers(&self, hit: &SearchHit) -> bool {
-        let char_to = self.char_from + self.text.chars().count() as i32;
+        let char_to = self.char_to();
         self.char_from <= hit.chunk.char_from && hit.chunk.char_to <= char_to
     }
 }

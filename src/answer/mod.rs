@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::search::diagnostics::{Stages, Watch};
 use crate::search::scope::Scope;
 use crate::search::{SearchHit, SearchRequest, has_content, search};
-use crate::storage::chunk::ShownChunk;
+use crate::storage::chunk::ChunkPlace;
 use crate::storage::{Id, document};
 use check::Checked;
 use generative::Generated;
@@ -97,13 +97,24 @@ pub(crate) struct Citation {
     pub(crate) char_to: i32,
     /// From 0 to 1; `None` if no model measured it.
     pub(crate) support: Option<f64>,
+    /// The rank of the hit by which it was found, from 1.
+    rank: usize,
 }
 
 impl Citation {
-    /// Cites a quote that stands at `char_from` in the document of a chunk.
-    fn new(n: usize, chunk: &ShownChunk, quote: &str, char_from: i32, support: Option<f64>) -> Self {
+    /// Cites a quote that stands at `char_from` in the document of a hit, in its chunk if [`Self::stands_in`] does not say otherwise.
+    fn new(
+        n: usize,
+        hits: &[SearchHit],
+        hit: usize,
+        quote: &str,
+        char_from: i32,
+        support: Option<f64>,
+    ) -> Self {
+        let chunk = &hits[hit].chunk;
         Self {
             n,
+            rank: hit + 1,
             document: chunk.document,
             chunk: chunk.id,
             title: chunk.title.clone(),
@@ -116,6 +127,24 @@ impl Citation {
             char_to: char_from + quote.chars().count() as i32,
             support,
         }
+    }
+
+    /// Takes chunk and pages from where the quote stands, of the chunks in which a part of it may stand.
+    fn stands_in(mut self, places: &[ChunkPlace]) -> Self {
+        let has_part = |place: &&ChunkPlace| place.char_from < self.char_to && self.char_from < place.char_to;
+        let has_all =
+            |place: &&ChunkPlace| place.char_from <= self.char_from && self.char_to <= place.char_to;
+        let parts: Vec<&ChunkPlace> = places.iter().filter(has_part).collect();
+        let whole: Vec<&ChunkPlace> = parts.iter().copied().filter(has_all).collect();
+        // Chunks overlap: of those that have all of it, the one that was found.
+        let found = whole.iter().find(|place| place.chunk == self.chunk).or(whole.first());
+        let parts = found.map_or(parts.as_slice(), std::slice::from_ref);
+        if let Some(first) = parts.first() {
+            self.chunk = first.chunk;
+            self.page_from = parts.iter().filter_map(|place| place.page_from).min();
+            self.page_to = parts.iter().filter_map(|place| place.page_to).max();
+        }
+        self
     }
 }
 
@@ -293,7 +322,7 @@ impl Ready {
                 stages.done_as(watch, checked.sources, checked.citations.len(), "chat");
                 stages.detail(self.route.told());
                 let answer = generated(checked, self.options.policy, self.pending, self.stages);
-                return Ok(levelled(answer, &self.query, &self.hits, self.options.policy));
+                return Ok(levelled(answer, &self.query, self.options.policy));
             }
             Ok(Generated::Refused(refusal)) => {
                 stages.done_as(watch, self.hits.len(), 0, "chat");
@@ -330,7 +359,7 @@ impl Ready {
             extractive::compose(&query, &scored, &hits, options.max_sentences, min_support);
         let confidence = (method != Method::Degraded).then_some(scored.confidence);
         let answer = Answer { confidence, ..answered(text, method, citations, pending, stages) };
-        Ok(levelled(answer, &query, &hits, options.policy))
+        Ok(levelled(answer, &query, options.policy))
     }
 }
 
@@ -361,16 +390,15 @@ fn generated(checked: Checked, policy: Policy, pending: i64, mut stages: Stages)
 }
 
 /// An answer with how sure it is in a word.
-fn levelled(answer: Answer, query: &str, hits: &[SearchHit], policy: Policy) -> Answer {
+fn levelled(answer: Answer, query: &str, policy: Policy) -> Answer {
     let citations = &answer.citations;
     let texts =
         citations.iter().flat_map(|c| std::iter::once(&c.quote).chain(&c.header_path).chain(&c.title));
-    let first = citations.first().and_then(|c| hits.iter().position(|hit| hit.chunk.id == c.chunk));
     let level = confidence::level(&Grounds {
         confidence: answer.confidence,
         weakest: citations.iter().filter_map(|c| c.support).fold(1.0, f64::min),
         coverage: confidence::coverage(query, texts.map(String::as_str)),
-        rank: first.map_or(0, |at| at + 1),
+        rank: citations.first().map_or(0, |c| c.rank),
         has_unsupported: policy != Policy::Strict && !answer.unsupported.is_empty(),
     });
     Answer { level: Some(level), ..answer }

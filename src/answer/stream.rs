@@ -6,7 +6,7 @@
 use super::generative::{self, Asked, Shown};
 use super::{Answer, AnswerRequest, Found, Ready, find};
 use crate::config;
-use crate::engine::{ChatPart, ChatStream, LocalOnly};
+use crate::engine::{ChatPart, ChatStream};
 use crate::error::Result;
 use crate::pg::principal;
 use crate::search::diagnostics::Watch;
@@ -41,7 +41,6 @@ struct Writing {
     deltas: Deltas,
     watch: Watch,
     deadline: Instant,
-    is_local_only: bool,
 }
 
 impl AnswerStream {
@@ -67,7 +66,6 @@ impl AnswerStream {
                         deltas: Deltas::default(),
                         watch,
                         deadline,
-                        is_local_only: request.scope.is_local_only(),
                     })),
                     Err(error) => known(ready.generated(watch, Err(error))?),
                 }
@@ -105,20 +103,19 @@ impl AnswerStream {
 
 impl Writing {
     fn next(self) -> Result<(State, Option<AnswerPart>)> {
-        let Self { mut ready, shown, stream, mut deltas, watch, deadline, is_local_only } = self;
+        let Self { mut ready, shown, stream, mut deltas, watch, deadline } = self;
         let completion = match stream.next() {
             Ok(ChatPart::Delta(delta, stream)) => {
                 let text = deltas.push(&delta);
                 // The checked answer will not repeat what the model was told, either.
                 let is_fit = !text.is_empty() && !shown.is_repeated_in(deltas.shown());
                 let part = is_fit.then_some(AnswerPart::Delta(text));
-                let writing = Self { ready, shown, stream, deltas, watch, deadline, is_local_only };
+                let writing = Self { ready, shown, stream, deltas, watch, deadline };
                 return Ok((State::Writing(Box::new(writing)), part));
             }
             Ok(ChatPart::End(completion)) => completion,
             Err(error) => return Ok(ended(ready.generated(watch, Err(error))?, &deltas)),
         };
-        let _local_only = is_local_only.then(LocalOnly::enter);
         let (terms, route) = ready.terms(deadline);
         route.answered_by(&completion);
         let outcome = generative::read(&terms, &shown, &completion);

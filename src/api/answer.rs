@@ -8,7 +8,7 @@ use crate::pg::ErrorReport;
 use crate::pg::given_jsonb::GivenJsonb;
 use crate::search::log::{self, LoggedCall};
 use crate::search::options::{MAX_QUERY_BYTES, checked_query};
-use crate::search::scope::Scope;
+use crate::search::scope::{InForce, Scope};
 use crate::storage::uuid;
 use pgrx::JsonB;
 use pgrx::prelude::*;
@@ -48,6 +48,15 @@ impl Call {
             options: AnswerOptions::read(&options_of(options)?)?,
             scope: Scope::to_read(collection)?,
         })
+    }
+
+    /// For a call of whose answer the rest comes later: see [`Scope::suspend`].
+    pub(super) fn suspend(&mut self) {
+        self.scope.suspend();
+    }
+
+    pub(super) fn in_force(&self) -> Result<InForce> {
+        self.scope.in_force()
     }
 
     pub(super) fn request(&self) -> AnswerRequest<'_> {

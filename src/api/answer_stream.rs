@@ -27,15 +27,18 @@ fn answer_parts(
     options: Option<GivenJsonb>,
 ) -> std::result::Result<SetOfIterator<'static, JsonB>, ErrorReport> {
     call(|| {
-        let asked = Call::read(question, collection, filter, history, options)?;
+        let mut asked = Call::read(question, collection, filter, history, options)?;
         let since = Instant::now();
         let stream = AnswerStream::open(&asked.request())?;
+        // A cursor stays open while other statements run.
+        asked.suspend();
         Ok(SetOfIterator::new(Rows { stream, asked, since }))
     })
 }
 
 impl Rows {
     fn advance(&mut self) -> Result<Option<JsonB>> {
+        let _in_force = self.asked.in_force()?;
         Ok(match self.stream.next(client::flush)? {
             None => None,
             Some(AnswerPart::Delta(text)) => Some(JsonB(json!({ "delta": text }))),

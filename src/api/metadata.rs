@@ -98,7 +98,8 @@ fn rag_reextract(collection: Option<&str>) -> std::result::Result<i64, ErrorRepo
     call(|| {
         let scope = Scope::resolve(collection)?;
         let writable = rights::writable(&scope.ids())?;
-        let queued = elevation::elevated(|| metadata::queue_extraction(&writable))?;
+        let seen = rights::documents_where_some_are_hidden(&writable)?;
+        let queued = elevation::elevated(|| metadata::queue_extraction(&writable, seen.as_deref()))?;
         if queued > 0 {
             workers::wake_at_commit();
         }

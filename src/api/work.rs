@@ -127,7 +127,7 @@ fn checked_priority(priority: Option<i32>) -> Result<i32> {
 fn rag_cancel(collection: Option<&str>) -> std::result::Result<i64, ErrorReport> {
     call(|| {
         let domains = changeable_domains(collection)?;
-        cancel(Steered::Domains(&domains))
+        steer_seen(&domains, cancel)
     })
 }
 
@@ -143,7 +143,7 @@ fn rag_cancel_document(document_id: Option<pgrx::Uuid>) -> std::result::Result<i
 fn rag_retry(collection: Option<&str>) -> std::result::Result<i64, ErrorReport> {
     call(|| {
         let domains = changeable_domains(collection)?;
-        retry(Steered::Domains(&domains))
+        steer_seen(&domains, retry)
     })
 }
 
@@ -176,6 +176,14 @@ const LOCK_TIMEOUT: &CStr = c"100ms";
 /// Between two tries, of which there are so many that whoever holds a document for half a minute is waited for.
 const PAUSE: Duration = Duration::from_millis(50);
 const TRIES: usize = 200;
+
+/// Steers the documents of domains that the caller sees: policies that were added may hide some.
+fn steer_seen(domains: &[Id], steer: impl Fn(Steered<'_>) -> Result<i64>) -> Result<i64> {
+    match rights::documents_where_some_are_hidden(domains)? {
+        Some(seen) => steer(Steered::Documents(domains, &seen)),
+        None => steer(Steered::Domains(domains)),
+    }
+}
 
 fn cancel(steered: Steered<'_>) -> Result<i64> {
     giving_way(|| {

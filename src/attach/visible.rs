@@ -30,44 +30,10 @@ pub(crate) enum Access {
 }
 
 thread_local! {
-    /// Domains that the calls in progress name, with how many do.
-    static NAMED: RefCell<HashMap<Id, usize>> = RefCell::new(HashMap::new());
-}
-
-/// Domains that the caller names: while this lives, policies of their tables run for them.
-pub(crate) struct Named(Vec<Id>);
-
-impl Named {
-    pub(crate) fn enter(domains: Vec<Id>) -> Self {
-        NAMED.with_borrow_mut(|named| domains.iter().for_each(|id| *named.entry(*id).or_default() += 1));
-        Self(domains)
-    }
-}
-
-impl Drop for Named {
-    fn drop(&mut self) {
-        NAMED.with_borrow_mut(|named| {
-            for id in &self.0 {
-                if let Some(count) = named.get_mut(id) {
-                    *count -= 1;
-                    if *count == 0 {
-                        named.remove(id);
-                    }
-                }
-            }
-        });
-    }
-}
-
-thread_local! {
+    /// What calls in progress name.
+    static NAMED: RefCell<Vec<Rc<NamedBy>>> = const { RefCell::new(Vec::new()) };
     /// What calls in progress have asked for, the innermost last.
-    static SEEN: RefCell<Vec<SeenBy>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Documents that a caller sees of tables with policies, by domain.
-struct SeenBy {
-    caller: Caller,
-    documents: HashMap<Id, Rc<HashSet<Id>>>,
+    static SEEN: RefCell<Vec<Rc<SeenBy>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Whose rights are asked for.
@@ -83,10 +49,50 @@ impl Caller {
     }
 }
 
+/// Domains that somebody names.
+struct NamedBy {
+    caller: Caller,
+    domains: Vec<Id>,
+}
+
+/// Domains that the caller names: while this lives, policies of their tables run for them, and for nobody else. A function
+/// that runs with its definer's rights meanwhile has named nothing.
+pub(crate) struct Named(Rc<NamedBy>);
+
+impl Named {
+    pub(crate) fn enter(domains: Vec<Id>) -> Result<Self> {
+        let named = Rc::new(NamedBy { caller: Caller::current()?, domains });
+        NAMED.with_borrow_mut(|all| all.push(Rc::clone(&named)));
+        Ok(Self(named))
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        NAMED.with_borrow_mut(|all| all.retain(|named| !Rc::ptr_eq(named, &self.0)));
+    }
+}
+
+/// Whether the caller is one who names a domain.
+fn is_named(domain: Id) -> Result<bool> {
+    if NAMED.with_borrow(|all| all.iter().all(|named| !named.domains.contains(&domain))) {
+        return Ok(false);
+    }
+    let caller = Caller::current()?;
+    let is_meant = |named: &Rc<NamedBy>| named.caller == caller && named.domains.contains(&domain);
+    Ok(NAMED.with_borrow(|all| all.iter().any(is_meant)))
+}
+
+/// Documents that a caller sees of tables with policies, by domain.
+struct SeenBy {
+    caller: Caller,
+    documents: HashMap<Id, Rc<HashSet<Id>>>,
+}
+
 /// The rows that the caller sees, asked of the tables all at once: while this lives, policies ask none of them again.
 /// So neither the tables' counters nor time tell which rows were tried, of which a hidden one may be the only one that
-/// has what was looked for.
-pub(crate) struct SeenRows(());
+/// has what was looked for. It must not outlive its call: the next one may be told otherwise.
+pub(crate) struct SeenRows(Rc<SeenBy>);
 
 impl SeenRows {
     /// Domains must be named first, see [`Named`].
@@ -98,15 +104,15 @@ impl SeenRows {
                 documents.insert(*domain, guard.all()?);
             }
         }
-        let seen = SeenBy { caller: Caller::current()?, documents };
-        SEEN.with_borrow_mut(|stack| stack.push(seen));
-        Ok(Self(()))
+        let seen = Rc::new(SeenBy { caller: Caller::current()?, documents });
+        SEEN.with_borrow_mut(|stack| stack.push(Rc::clone(&seen)));
+        Ok(Self(seen))
     }
 }
 
 impl Drop for SeenRows {
     fn drop(&mut self) {
-        SEEN.with_borrow_mut(Vec::pop);
+        SEEN.with_borrow_mut(|stack| stack.retain(|seen| !Rc::ptr_eq(seen, &self.0)));
     }
 }
 
@@ -282,7 +288,7 @@ impl Guard {
         let guarded = elevation::elevated(|| attachment::of_domain(domain, &principals))?;
         let Some(guarded) = guarded else { return Ok((Access::Closed, NONE, None)) };
         let everything = config::all_domains() && server::user_is_superuser();
-        let is_named = NAMED.with_borrow(|named| named.contains_key(&domain));
+        let is_named = is_named(domain)?;
         let is_trusted = everything || guarded.is_own || guarded.is_accepted || is_named;
         let must_own_table = guarded.is_own && !(everything || guarded.is_accepted || is_named);
         let is_his = everything

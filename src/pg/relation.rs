@@ -20,6 +20,12 @@ pub(crate) fn lock_shared(table: pg_sys::Oid) -> bool {
     }
 }
 
+/// Waits for whoever writes to a table, and keeps writers out until the transaction ends, as CREATE TRIGGER does.
+pub(crate) fn lock_out_writers(table: pg_sys::Oid) {
+    // SAFETY: an OID that names nothing is locked all the same.
+    unsafe { pg_sys::LockRelationOid(table, pg_sys::ShareRowExclusiveLock as pg_sys::LOCKMODE) };
+}
+
 /// Whether the current user may read a column of a table, at least; `false` if there is none of this OID.
 pub(crate) fn may_select_something(table: pg_sys::Oid) -> bool {
     // SAFETY: catalog look-ups within a transaction, which say of a missing table that it is missing.

@@ -4,8 +4,8 @@
 //! several states. Here [`read_snapshot`] runs under the active snapshot; [`execute`] sees what came before in
 //! the transaction and takes a new one.
 
-use super::planner;
 use super::scoped::Scoped;
+use super::{elevation, planner};
 use crate::error::{Error, Result};
 use pgrx::pg_sys;
 use pgrx::{FromDatum, IntoDatum};
@@ -205,7 +205,32 @@ impl Mode {
     const LATEST: Self = Self { read_only: false, ..Self::SNAPSHOT };
 }
 
-fn run_plan<R>(
+/// Settings of anybody's by which the server tells of a statement what its plan is, constants and all, or how much it sorts.
+const TOLD_OF: &[(&CStr, &CStr)] = &[
+    (c"debug_print_parse", c"off"),
+    (c"debug_print_rewritten", c"off"),
+    (c"debug_print_plan", c"off"),
+    (c"trace_sort", c"off"),
+];
+
+/// Runs a statement of ours without telling of it: ids and keys of hidden rows are among its arguments, and it goes over such
+/// rows.
+fn untold<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: variables of settings, read on the backend's main thread.
+    let is_told_of = unsafe {
+        pg_sys::Debug_print_parse
+            || pg_sys::Debug_print_rewritten
+            || pg_sys::Debug_print_plan
+            || pg_sys::trace_sort
+    };
+    if is_told_of { elevation::with_settings(TOLD_OF, work) } else { work() }
+}
+
+fn run_plan<R>(sql: &str, args: Vec<Arg>, mode: Mode, each: impl FnMut(&Row) -> Result<R>) -> Result<Vec<R>> {
+    untold(|| run_plan_as_told(sql, args, mode, each))
+}
+
+fn run_plan_as_told<R>(
     sql: &str,
     args: Vec<Arg>,
     mode: Mode,
@@ -289,8 +314,12 @@ const PART: std::ffi::c_long = 100;
 pub(crate) fn read_snapshot_in_parts(
     sql: &str,
     args: Vec<Arg>,
-    mut each: impl FnMut(&Row) -> Result<()>,
+    each: impl FnMut(&Row) -> Result<()>,
 ) -> Result<()> {
+    untold(|| read_in_parts(sql, args, each))
+}
+
+fn read_in_parts(sql: &str, args: Vec<Arg>, mut each: impl FnMut(&Row) -> Result<()>) -> Result<()> {
     let _connection = Connection::open()?;
     let _running = Scoped::set(&RUNNING, Some((std::ptr::from_ref(sql), Access::Any)));
     let plan = plan_once(sql, &args, 0)?;

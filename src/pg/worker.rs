@@ -325,6 +325,7 @@ pub(crate) fn caught_error(caught: CaughtError) -> Error {
         detail: report.detail().map(str::to_owned),
         hint: report.hint().map(str::to_owned),
         has_private_detail: false,
+        is_servers: true,
     }
 }
 

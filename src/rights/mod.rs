@@ -17,9 +17,9 @@ use crate::attach::{self, Visibility};
 use crate::error::Result;
 use crate::pg::table::{self, Condition, Row};
 use crate::pg::write_log::Subject;
-use crate::pg::{Oid, principal, writes};
+use crate::pg::{Oid, principal, server, writes};
 use crate::storage::collection::{self, VisibleDomain};
-use crate::storage::{Id, acronym, added_policy, id, is_attached};
+use crate::storage::{Id, acronym, added_policy, document, id, is_attached};
 use kept::Found;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -154,6 +154,16 @@ pub(crate) fn with_acronyms(collections: &[Id]) -> Result<Vec<Id>> {
 pub(crate) fn writable(domains: &[Id]) -> Result<Vec<Id>> {
     let rights = current()?;
     Ok(domains.iter().copied().filter(|domain| rights.writable.binary_search(domain).is_ok()).collect())
+}
+
+/// The documents of these domains that the caller sees, where policies that were added may hide others.
+pub(crate) fn documents_where_some_are_hidden(domains: &[Id]) -> Result<Option<Vec<Id>>> {
+    let may_hide = collection::may_hide_documents() && !server::user_is_superuser();
+    if !may_hide {
+        return Ok(None);
+    }
+    let of_each = domains.iter().map(|domain| document::visible_of_domain(*domain));
+    Ok(Some(of_each.collect::<Result<Vec<_>>>()?.concat()))
 }
 
 /// What lists were made of.

@@ -255,7 +255,7 @@ impl Stage {
 /// Whether an error is the engine's or a model's, so that another stage may take over; not a bad argument, and
 /// not the end of the caller's patience.
 pub(crate) fn is_engine_trouble(error: &Error) -> bool {
-    matches!(
+    let is_trouble = matches!(
         error.code,
         PgSqlErrorCode::ERRCODE_SYSTEM_ERROR
             | PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE
@@ -265,5 +265,6 @@ pub(crate) fn is_engine_trouble(error: &Error) -> bool {
             | PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED
             | PgSqlErrorCode::ERRCODE_INTERNAL_ERROR
             | PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE
-    )
+    );
+    is_trouble && !error.is_cancel()
 }

@@ -19,14 +19,22 @@ pub(crate) struct Scope {
     /// In the order of their ids.
     domains: Vec<Rc<VisibleDomain>>,
     may_hide_rows: bool,
+    /// The caller has named the collection that they are in.
+    is_named: bool,
     /// Once they were asked for.
     segments: OnceCell<Vec<SegmentHeader>>,
+    in_force: InForce,
+}
+
+/// What a scope has hold while a call runs.
+#[derive(Default)]
+pub(crate) struct InForce {
     /// While this lives, the rows that the caller sees of attached tables are known.
     seen: Option<SeenRows>,
     /// While this lives, the caller has named the domains.
     _named: Option<Named>,
     /// While this lives, the documents' text stays on this machine: a collection of the scope wants it so.
-    local_only: Option<LocalOnly>,
+    _local_only: Option<LocalOnly>,
 }
 
 impl Scope {
@@ -41,23 +49,26 @@ impl Scope {
             // That somebody says of their rows that they are the caller's is no reason to run their policies.
             let is_own = |d: &VisibleDomain| d.is_own || d.is_own_domain && !is_attached(d.id);
             domains.retain(|d| everything || is_own(d) || d.is_accepted);
-            return Ok(Self::with(domains, None));
+            return Self::with(domains, false);
         };
         let (owner, bare) = split_name(name)?;
         let mut domains = rights::visible_domains(everything, Some(bare))?;
         domains.retain(|d| owner.is_none_or(|o| *d.collection_owner == *o));
         if everything && !domains.is_empty() {
-            return Ok(Self::of(domains));
+            return Self::with(domains, true);
         }
         let candidates = collection::named(bare, owner)?;
         let Some(chosen) = choose(&candidates, owner, name)? else {
             let mine = principal::current_principals()?;
             let is_default = bare == DEFAULT_COLLECTION && owner.is_none_or(|o| mine.iter().any(|p| p == o));
-            let none = || Self::of(Vec::new());
-            return if is_default { Ok(none()) } else { Err(missing_among(&candidates, name)) };
+            return if is_default {
+                Self::with(Vec::new(), true)
+            } else {
+                Err(missing_among(&candidates, name))
+            };
         };
         domains.retain(|d| d.collection_id == chosen.id);
-        Ok(Self::of(domains))
+        Self::with(domains, true)
     }
 
     /// As [`Self::resolve`], for whoever is about to look at what stands in the rows: those that the caller sees are found
@@ -67,28 +78,39 @@ impl Scope {
         let mut attached = scope.ids();
         attached.retain(|id| is_attached(*id));
         if !attached.is_empty() {
-            scope.seen = Some(SeenRows::enter(&attached)?);
+            scope.in_force.seen = Some(SeenRows::enter(&attached)?);
         }
         Ok(scope)
     }
 
-    /// Domains of a collection that was named.
-    fn of(domains: Vec<Rc<VisibleDomain>>) -> Self {
-        let named = Named::enter(domains.iter().map(|d| d.id).filter(|id| is_attached(*id)).collect());
-        Self::with(domains, Some(named))
-    }
-
-    fn with(mut domains: Vec<Rc<VisibleDomain>>, named: Option<Named>) -> Self {
+    fn with(mut domains: Vec<Rc<VisibleDomain>>, is_named: bool) -> Result<Self> {
         domains.sort_unstable_by_key(|d| d.id);
-        let is_local_only = domains.iter().any(|d| !d.allows_remote);
-        Self {
+        let mut scope = Self {
             domains,
             may_hide_rows: may_hide_rows(),
+            is_named,
             segments: OnceCell::new(),
+            in_force: InForce::default(),
+        };
+        scope.in_force = scope.in_force()?;
+        Ok(scope)
+    }
+
+    /// Ends what holds while a call runs: for a scope that is kept until the next one of the same statement, between which
+    /// others run.
+    pub(crate) fn suspend(&mut self) {
+        self.in_force = InForce::default();
+    }
+
+    /// For one more call with a scope that was kept: has the caller name the domains, and the text stay where it is to.
+    pub(crate) fn in_force(&self) -> Result<InForce> {
+        let mut named = if self.is_named { self.ids() } else { Vec::new() };
+        named.retain(|id| is_attached(*id));
+        Ok(InForce {
             seen: None,
-            _named: named,
-            local_only: is_local_only.then(LocalOnly::enter),
-        }
+            _named: (!named.is_empty()).then(|| Named::enter(named)).transpose()?,
+            _local_only: self.is_local_only().then(LocalOnly::enter),
+        })
     }
 
     /// Attached collections among those of the domains: the caller's own, or those of others.
@@ -158,7 +180,7 @@ impl Scope {
 
     /// Whether a collection among them keeps its text on this machine.
     pub(crate) fn is_local_only(&self) -> bool {
-        self.local_only.is_some()
+        self.domains.iter().any(|d| !d.allows_remote)
     }
 
     /// Ids of the domains.

@@ -3,9 +3,10 @@
 //! Elevated, or for workers, unless said otherwise: who may know of an attachment is decided by `attach/`.
 
 pub(crate) use super::definition::{Column, Definition};
+use super::relation;
 use super::{FIRST_ATTACHED, Id, id, uuid, uuids};
 use crate::error::Result;
-use crate::pg::{Oid, random, spi};
+use crate::pg::{Oid, random, spi, transaction};
 use pgrx::Uuid;
 
 /// Where a pass over the table is.
@@ -86,8 +87,20 @@ pub(crate) fn forget_rows(collection: Id) -> Result<()> {
     )
 }
 
-/// Puts the triggers of an attached table on it.
+/// Puts the triggers of an attached table on it. Whoever has changed it before they were there, or before there was what they
+/// would have told, is waited for: what they commit is among the rows that are read first.
 pub(crate) fn watch(source: Oid) -> Result<()> {
+    spi::execute(
+        // Tables before their partitions, as writers lock them.
+        "SELECT t.relid::oid
+         FROM (SELECT $1::oid::regclass AS relid, -1 AS level UNION ALL
+               SELECT p.relid, p.level FROM pg_partition_tree($1::oid::regclass) p) t
+         JOIN pg_class c ON c.oid = t.relid WHERE c.relkind IN ('r', 'p') ORDER BY t.level, t.relid",
+        vec![source.into()],
+        |row| row.require::<Oid>(1),
+    )?
+    .into_iter()
+    .for_each(relation::lock_out_writers);
     spi::run("SELECT rag.watch_source($1::oid::regclass)", vec![source.into()])
 }
 
@@ -141,9 +154,14 @@ pub(crate) struct Watched {
     pub(crate) is_stopped: bool,
 }
 
-/// What is attached to a table, or to one that it is a partition of.
+/// What is attached to a table, or to one that it is a partition of: by now, whatever the transaction sees of the rest. What was
+/// attached since its snapshot is told of its change as well.
 pub(crate) fn watching(table: Oid) -> Result<Vec<Watched>> {
-    spi::read_latest(
+    transaction::with_catalog_snapshot(|| watching_in_snapshot(table))
+}
+
+fn watching_in_snapshot(table: Oid) -> Result<Vec<Watched>> {
+    spi::read_snapshot(
         "SELECT a.collection_id, a.source::oid, a.origin, a.definition, a.state = 'stopped' FROM rag.attachment a
          WHERE a.source = $1::oid::regclass OR a.source IN (SELECT p.relid FROM pg_partition_ancestors($1::oid::regclass) p)",
         vec![table.into()],

@@ -279,3 +279,37 @@ pub(crate) fn section_text(chunk: &ShownChunk, max_chars: i32) -> Result<Option<
         |row| Ok((row.require(1)?, row.require(2)?)),
     )
 }
+
+/// Where a chunk stands in its document.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChunkPlace {
+    pub(crate) chunk: Id,
+    pub(crate) char_from: i32,
+    pub(crate) char_to: i32,
+    pub(crate) page_from: Option<i32>,
+    pub(crate) page_to: Option<i32>,
+}
+
+/// Chunks before and after another that [`places_around`] looks at: as many as there may be in a few thousand characters.
+const PLACES: i32 = 128;
+
+/// Where a chunk and those around it stand, in their order.
+pub(crate) fn places_around(chunk: &ShownChunk) -> Result<Vec<ChunkPlace>> {
+    spi::read_snapshot(
+        "SELECT n.id, n.char_from, n.char_to, n.page_from, n.page_to
+         FROM rag.chunk c
+         JOIN rag.chunk n ON n.domain_id = c.domain_id AND n.document_id = c.document_id
+                         AND n.ordinal BETWEEN c.ordinal - $3 AND c.ordinal + $3
+         WHERE c.domain_id = $1 AND c.id = $2 ORDER BY n.ordinal",
+        vec![uuid(chunk.domain).into(), uuid(chunk.id).into(), PLACES.into()],
+        |row| {
+            Ok(ChunkPlace {
+                chunk: id(row.require(1)?),
+                char_from: row.require(2)?,
+                char_to: row.require(3)?,
+                page_from: row.get(4),
+                page_to: row.get(5),
+            })
+        },
+    )
+}

@@ -125,8 +125,9 @@ pub(crate) fn finish_extraction(domain: Id, document: Id, version: i64) -> Resul
     )
 }
 
-/// Queues the extraction of metadata for the processed documents of these domains, and returns how many. Elevated.
-pub(crate) fn queue_extraction(domains: &[Id]) -> Result<i64> {
+/// Queues the extraction of metadata for the processed documents of these domains, or for some of them, and returns how many.
+/// Elevated.
+pub(crate) fn queue_extraction(domains: &[Id], some: Option<&[Id]>) -> Result<i64> {
     let queued = spi::execute(
         "UPDATE rag.job j
          SET state = 'queued', kind = 'extract', tries = 0, due_at = clock_timestamp(),
@@ -134,9 +135,9 @@ pub(crate) fn queue_extraction(domains: &[Id]) -> Result<i64> {
          FROM rag.document d
          WHERE j.domain_id = ANY ($1) AND j.state = 'done'
            AND d.domain_id = j.domain_id AND d.id = j.document_id AND d.version = j.version
-           AND d.status = 'done' AND d.text IS NOT NULL
+           AND d.status = 'done' AND d.text IS NOT NULL AND ($2::uuid[] IS NULL OR d.id = ANY ($2))
          RETURNING 1",
-        vec![uuids(domains.iter().copied()).into()],
+        vec![uuids(domains.iter().copied()).into(), some.map(|ids| uuids(ids.iter().copied())).into()],
         |_| Ok(()),
     )?;
     Ok(queued.len() as i64)

@@ -215,6 +215,8 @@ pub(crate) fn try_lock(oid: Oid) -> TableLock {
     crate::pg::relation::try_lock_shared(oid)
 }
 
+pub(crate) use crate::pg::relation::lock_out_writers;
+
 /// Holds a table as it is, against ALTER and DROP, until the transaction ends; `false` if it is gone.
 pub(crate) fn lock(oid: Oid) -> bool {
     crate::pg::relation::lock_shared(oid)

@@ -14,6 +14,8 @@ mod leaks;
 mod random;
 #[path = "attach/rights.rs"]
 mod rights;
+#[path = "attach/standing.rs"]
+mod standing;
 
 use rag_tests::Session;
 

@@ -34,13 +34,19 @@ fn cut_short(file: &Path, length: u64) {
 
 /// Puts documents of so many different words that their one segment is kept in a file, and not on the heap.
 fn fill(session: &mut Session) {
+    fill_with(session, 320);
+}
+
+fn fill_with(session: &mut Session, documents: usize) {
     session.run(&format!(
         "INSERT INTO rag.document (uri, content)
-         SELECT 'd' || n, '{WORD} ' || (SELECT string_agg((n * 1000 + m)::text, ' ') FROM generate_series(1, 45) m) FROM generate_series(1, 320) n"
+         SELECT 'd' || n, '{WORD} ' || (SELECT string_agg((n * 1000 + m)::text, ' ') FROM generate_series(1, 45) m) FROM generate_series(1, {documents}) n"
     ));
     session.settle();
     // Many deletions make one segment of all.
-    session.run("DELETE FROM rag.document WHERE uri IN (SELECT 'd' || n FROM generate_series(1, 80) n)");
+    session.run(&format!(
+        "DELETE FROM rag.document WHERE uri IN (SELECT 'd' || n FROM generate_series(1, {documents} / 4) n)"
+    ));
     wait_until("the segments are merged", Duration::from_secs(60), || {
         session.count("SELECT count(DISTINCT id) FROM rag.segment") == 1
     });
@@ -146,6 +152,40 @@ fn one_session_writes_a_file_and_the_others_wait_for_it_but_not_for_ever() {
         });
         assert_eq!(written(), [file.as_path()]);
     }
+}
+
+#[test]
+fn a_cancel_ends_a_hybrid_search_that_could_go_on_without_vectors() {
+    let cluster = Cluster::builder("cancelled_codes").start();
+    let database = cluster.database("cancelled_codes");
+    let mut ann = database.user("ann");
+    // So many that their codes are kept in a file as well.
+    fill_with(&mut ann, 480);
+    let hybrid = "SELECT count(*) FROM rag_search('a lantern at night', k => 5, mode => 'hybrid')";
+    let by_codes = "SET rag_ext.exact_search_limit = 0";
+    ann.run(by_codes);
+    let files = eventually("a file of each", Duration::from_secs(60), || {
+        assert_eq!(ann.count(hybrid), 5);
+        Some(cache_files(&cluster)).filter(|files| files.len() == 2)
+    });
+    // Words are there already.
+    let mut waiting = database.connect(&ann.value("SELECT current_user"));
+    waiting.run(&query());
+    waiting.run(by_codes);
+    let held: Vec<File> = files
+        .iter()
+        .map(|file| {
+            let (_, lock) = begin_to_write(file);
+            lock.lock().unwrap();
+            std::fs::remove_file(file).unwrap();
+            lock
+        })
+        .collect();
+    waiting.run("SET statement_timeout = '300ms'");
+    assert_eq!(waiting.error(hybrid).code, "57014");
+    drop(held);
+    waiting.run("SET statement_timeout = 0");
+    assert_eq!(waiting.count(hybrid), 5);
 }
 
 /// Puts a file beside the cache's, of the server's own user, that was last written so long ago.

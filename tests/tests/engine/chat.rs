@@ -32,6 +32,14 @@ pub(super) fn assert_quotes(session: &mut Session, answer: &Value) {
             "SELECT substr(text, {from} + 1, {to} - {from}) FROM rag.document WHERE id = '{id}'"
         ));
         assert_eq!(stored, citation["quote"].as_str().unwrap(), "{answer:#}");
+        let (chunk, page) = (citation["chunk_id"].as_str().unwrap(), &citation["page_from"]);
+        assert!(
+            session.holds(&format!(
+                "SELECT c.char_from <= {from} AND {from} < c.char_to AND to_jsonb(c.page_from) IS NOT DISTINCT FROM nullif('{page}', 'null')::jsonb
+                 FROM rag.chunk c WHERE c.id = '{chunk}'"
+            )),
+            "chunk and page of the quote: {answer:#}"
+        );
     }
 }
 

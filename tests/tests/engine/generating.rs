@@ -252,3 +252,50 @@ fn all_tries_together_have_one_deadline() {
     assert_eq!((&answer["found"], &answer["method"]), (&true.into(), &"extractive".into()), "{answer:#}");
     assert!(answer["warnings"].to_string().contains("generate"), "{answer:#}");
 }
+
+/// The model is shown the section around what was found: what it takes from there stands in another chunk, and on another page.
+#[test]
+fn a_quote_is_cited_by_the_chunk_and_the_page_that_it_stands_on() {
+    let stub = ChatStub::start(ChatReply::Message("It is 35 metres tall [1].".into()));
+    let cluster = Cluster::builder("pages").setting("rag_ext.cache_size", "0").start();
+    let database = cluster.database("pages");
+    let mut ann = ready(&cluster, &database, &stub, "20s");
+    ann.run(
+        "SELECT rag_create_collection('book', options => '{\"chunking\": {\"size\": 24, \"overlap\": 0}}')",
+    );
+    let sentences = [
+        "The harbour of Vitte was dug by forty men in the year 1905.",
+        "The ferry to Stralsund leaves the pier at half past six.",
+        "The keeper of the lighthouse collects barometers of brass.",
+        "Horses pull the carts of the island, for cars are forbidden.",
+    ];
+    ann.run(&format!(
+        "INSERT INTO rag.document (collection, uri, content) VALUES ('book', 'book', {})",
+        literal(&sentences.join(" "))
+    ));
+    ann.settle();
+    let chunks = ann.count(
+        "SELECT count(*) FROM rag.chunk c JOIN rag.document d ON d.id = c.document_id WHERE d.uri = 'book'",
+    );
+    assert!(chunks >= 3, "{chunks} chunks");
+    // As if each stood on a page of its own.
+    database.admin().run(
+        "UPDATE rag.chunk c SET page_from = ordinal + 7, page_to = ordinal + 7
+         FROM rag.document d WHERE d.id = c.document_id AND d.uri = 'book'",
+    );
+    let mut elsewhere = 0;
+    for sentence in sentences {
+        stub.reply(ChatReply::Message(format!("{sentence} [1]")));
+        let answer = ann.json(
+            "SELECT rag_answer('When does the ferry to Stralsund leave?', 'book', options => '{\"k\": 1}')",
+        );
+        assert_quotes(&mut ann, &answer);
+        let pages = answer["citations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|citation| citation["page_from"].as_i64());
+        elsewhere += pages.filter(|page| *page != 8).count();
+    }
+    assert!(elsewhere > 0, "all was cited from one page");
+}

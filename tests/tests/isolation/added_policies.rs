@@ -255,3 +255,35 @@ fn policies_are_added_and_dropped_by_superusers_alone() {
     admin.run("SELECT rag_drop_policy('rag.chunk', 'it''s \"one\"')");
     assert_eq!(admin.count("SELECT count(*) FROM rag.added_policy"), 0);
 }
+
+/// What is counted, tried again or cancelled are the documents that are shown.
+#[test]
+fn hidden_documents_are_neither_counted_nor_steered() {
+    let database = Database::new("steered");
+    let role = database.role("ann");
+    let mut ann = database.connect(&role);
+    ann.run(
+        "INSERT INTO rag.document (uri, content, metadata)
+         SELECT 'note ' || n, 'Note number ' || n, CASE WHEN n > 3 THEN '{\"draft\": true}'::jsonb ELSE '{}' END
+         FROM generate_series(1, 5) n",
+    );
+    ann.settle();
+    let embedded = "SELECT sum(rag.embedded_chunks(id, 'bge-small-en-v1.5')) FROM rag.domain";
+    assert_eq!(ann.count(embedded), 5);
+    let mut admin = database.admin();
+    admin.run(
+        "SELECT rag_add_policy('rag.document', 'no_drafts', command => 'select', using_expression => $$metadata->>'draft' IS NULL$$)",
+    );
+    assert_eq!(ann.count("SELECT count(*) FROM rag.document"), 3);
+    assert!(ann.holds(&format!("SELECT ({embedded}) IS NULL")));
+    ann.run("SELECT rag_pause()");
+    let untouched = "SELECT count(*) FROM rag.job j JOIN rag.document d ON d.id = j.document_id
+                     WHERE d.metadata ? 'draft' AND j.state = 'done'";
+    for (call, state) in [("rag_reextract", "queued"), ("rag_cancel", "failed"), ("rag_retry", "queued")] {
+        assert_eq!(ann.count(&format!("SELECT {call}()")), 3, "{call}");
+        assert_eq!(ann.count(&format!("SELECT count(*) FROM rag.job WHERE state = '{state}'")), 3, "{call}");
+        assert_eq!(admin.count(untouched), 2, "{call}");
+    }
+    ann.run("SELECT rag_resume()");
+    ann.settle();
+}
