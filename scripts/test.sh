@@ -8,7 +8,6 @@
 . "$(dirname "$0")/prelude.sh"
 
 cargo=$ROOT/scripts/cargo.sh
-
 kind=${1:-}
 [ $# -eq 0 ] || shift
 

@@ -75,6 +75,7 @@ pub(super) fn check(terms: &Terms<'_>, sources: &[ContextSection], answer: &str)
         let places = if numbers.is_empty() {
             cite::nearest(sentence, &texts, NEAREST)
         } else {
+            // A sentence by itself may have markers that were code in the whole answer.
             let places = numbers.iter().filter_map(|number| number.checked_sub(1));
             places.filter(|place| *place < sources.len()).collect()
         };

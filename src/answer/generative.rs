@@ -143,8 +143,9 @@ fn sources(hits: &[SearchHit], limit: usize, may_hide_rows: bool) -> Result<Vec<
             continue;
         }
         let around = if may_hide_rows { None } else { chunk::section_text(&hit.chunk, PASSAGE_CHARS)? };
-        let places = if around.is_some() { chunk::places_around(&hit.chunk)? } else { Vec::new() };
         let (text, char_from) = around.unwrap_or_else(|| (hit.chunk.content.clone(), hit.chunk.char_from));
+        let char_to = char_from + text.chars().count() as i32;
+        let places = chunk::places_around(&hit.chunk, char_from, char_to)?;
         let header = hit.chunk.table_header.as_deref().filter(|header| !text.contains(*header));
         let columns = header.and_then(|header| header.lines().next()).map(str::to_owned);
         let headings = hit.chunk.header_path.iter().cloned().chain(columns).collect();
@@ -160,11 +161,12 @@ impl ContextSection {
     }
 
     fn block<'a>(&'a self, hits: &'a [SearchHit]) -> Block<'a> {
-        let chunk = &hits[self.hit].chunk;
-        let file = chunk.uri.as_deref().map(file_name).unwrap_or_default();
-        let of_chunk = chunk.page_from.map(|from| (from, chunk.page_to.unwrap_or(from)));
-        let pages = self.pages().or(of_chunk);
-        Block { passage: self.passage(hits), file, pages }
+        let uri = hits[self.hit].chunk.uri.as_deref();
+        Block {
+            passage: self.passage(hits),
+            file: uri.map(file_name).unwrap_or_default(),
+            pages: self.pages(),
+        }
     }
 
     pub(super) fn cited<'a>(&'a self, source: usize, hits: &'a [SearchHit]) -> Cited<'a> {
@@ -173,18 +175,12 @@ impl ContextSection {
 
     /// First and last page of what the text is made of.
     fn pages(&self) -> Option<(i32, i32)> {
-        let char_to = self.char_to();
-        let inside = || self.places.iter().filter(|p| p.char_from < char_to && self.char_from < p.char_to);
-        let from = inside().filter_map(|place| place.page_from).min()?;
-        Some((from, inside().filter_map(|place| place.page_to).max().unwrap_or(from)))
-    }
-
-    fn char_to(&self) -> i32 {
-        self.char_from + self.text.chars().count() as i32
+        let from = self.places.iter().filter_map(|place| place.page_from).min()?;
+        Some((from, self.places.iter().filter_map(|place| place.page_to).max().unwrap_or(from)))
     }
 
     fn covers(&self, hit: &SearchHit) -> bool {
-        let char_to = self.char_to();
+        let char_to = self.char_from + self.text.chars().count() as i32;
         self.char_from <= hit.chunk.char_from && hit.chunk.char_to <= char_to
     }
 }

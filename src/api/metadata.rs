@@ -9,7 +9,7 @@ use crate::pg::given_jsonb::GivenJsonb;
 use crate::pg::{ErrorReport, elevation, interrupts, principal};
 use crate::rights;
 use crate::search::scope::Scope;
-use crate::storage::{collection, metadata};
+use crate::storage::{collection, document, metadata};
 use crate::workers;
 use pgrx::JsonB;
 use pgrx::prelude::*;
@@ -98,8 +98,11 @@ fn rag_reextract(collection: Option<&str>) -> std::result::Result<i64, ErrorRepo
     call(|| {
         let scope = Scope::resolve(collection)?;
         let writable = rights::writable(&scope.ids())?;
-        let seen = rights::documents_where_some_are_hidden(&writable)?;
-        let queued = elevation::elevated(|| metadata::queue_extraction(&writable, seen.as_deref()))?;
+        // Where policies were added, of the documents that they show.
+        let shown =
+            || writable.iter().map(|domain| document::visible_of_domain(*domain)).collect::<Result<Vec<_>>>();
+        let some = rights::may_hide_rows().then(shown).transpose()?.map(|of_each| of_each.concat());
+        let queued = elevation::elevated(|| metadata::queue_extraction(&writable, some.as_deref()))?;
         if queued > 0 {
             workers::wake_at_commit();
         }

@@ -127,7 +127,7 @@ fn checked_priority(priority: Option<i32>) -> Result<i32> {
 fn rag_cancel(collection: Option<&str>) -> std::result::Result<i64, ErrorReport> {
     call(|| {
         let domains = changeable_domains(collection)?;
-        steer_seen(&domains, cancel)
+        steer_all(&domains, cancel)
     })
 }
 
@@ -143,7 +143,7 @@ fn rag_cancel_document(document_id: Option<pgrx::Uuid>) -> std::result::Result<i
 fn rag_retry(collection: Option<&str>) -> std::result::Result<i64, ErrorReport> {
     call(|| {
         let domains = changeable_domains(collection)?;
-        steer_seen(&domains, retry)
+        steer_all(&domains, retry)
     })
 }
 
@@ -177,12 +177,13 @@ const LOCK_TIMEOUT: &CStr = c"100ms";
 const PAUSE: Duration = Duration::from_millis(50);
 const TRIES: usize = 200;
 
-/// Steers the documents of domains that the caller sees: policies that were added may hide some.
-fn steer_seen(domains: &[Id], steer: impl Fn(Steered<'_>) -> Result<i64>) -> Result<i64> {
-    match rights::documents_where_some_are_hidden(domains)? {
-        Some(seen) => steer(Steered::Documents(domains, &seen)),
-        None => steer(Steered::Domains(domains)),
+/// Steers the work on documents of domains: where policies that were added may hide some, of each that the caller sees.
+fn steer_all(domains: &[Id], steer: impl Fn(Steered<'_>) -> Result<i64>) -> Result<i64> {
+    if !rights::may_hide_rows() {
+        return steer(Steered::Domains(domains));
     }
+    let shown = steering::shown(domains)?;
+    shown.into_iter().map(|(domain, document)| steer(Steered::Document(domain, document))).sum()
 }
 
 fn cancel(steered: Steered<'_>) -> Result<i64> {

@@ -227,10 +227,10 @@ fn untold<T>(work: impl FnOnce() -> T) -> T {
 }
 
 fn run_plan<R>(sql: &str, args: Vec<Arg>, mode: Mode, each: impl FnMut(&Row) -> Result<R>) -> Result<Vec<R>> {
-    untold(|| run_plan_as_told(sql, args, mode, each))
+    untold(|| run_prepared(sql, args, mode, each))
 }
 
-fn run_plan_as_told<R>(
+fn run_prepared<R>(
     sql: &str,
     args: Vec<Arg>,
     mode: Mode,

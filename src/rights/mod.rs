@@ -19,7 +19,7 @@ use crate::pg::table::{self, Condition, Row};
 use crate::pg::write_log::Subject;
 use crate::pg::{Oid, principal, server, writes};
 use crate::storage::collection::{self, VisibleDomain};
-use crate::storage::{Id, acronym, added_policy, document, id, is_attached};
+use crate::storage::{Id, acronym, added_policy, id, is_attached};
 use kept::Found;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -156,14 +156,9 @@ pub(crate) fn writable(domains: &[Id]) -> Result<Vec<Id>> {
     Ok(domains.iter().copied().filter(|domain| rights.writable.binary_search(domain).is_ok()).collect())
 }
 
-/// The documents of these domains that the caller sees, where policies that were added may hide others.
-pub(crate) fn documents_where_some_are_hidden(domains: &[Id]) -> Result<Option<Vec<Id>>> {
-    let may_hide = collection::may_hide_documents() && !server::user_is_superuser();
-    if !may_hide {
-        return Ok(None);
-    }
-    let of_each = domains.iter().map(|domain| document::visible_of_domain(*domain));
-    Ok(Some(of_each.collect::<Result<Vec<_>>>()?.concat()))
+/// Whether policies that an administrator has added may hide some rows of a domain from the caller, who sees it.
+pub(crate) fn may_hide_rows() -> bool {
+    collection::may_hide_rows() && !server::user_is_superuser()
 }
 
 /// What lists were made of.

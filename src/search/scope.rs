@@ -87,7 +87,7 @@ impl Scope {
         domains.sort_unstable_by_key(|d| d.id);
         let mut scope = Self {
             domains,
-            may_hide_rows: may_hide_rows(),
+            may_hide_rows: rights::may_hide_rows(),
             is_named,
             segments: OnceCell::new(),
             in_force: InForce::default(),
@@ -250,8 +250,4 @@ impl Scope {
     pub(crate) fn language(&self, domain: Id) -> &str {
         self.domain(domain).map_or("simple", |d| &d.language)
     }
-}
-
-fn may_hide_rows() -> bool {
-    collection::may_hide_rows() && !server::user_is_superuser()
 }

@@ -290,18 +290,24 @@ pub(crate) struct ChunkPlace {
     pub(crate) page_to: Option<i32>,
 }
 
-/// Chunks before and after another that [`places_around`] looks at: as many as there may be in a few thousand characters.
+/// Most chunks before and after another in which a text around it may stand.
 const PLACES: i32 = 128;
 
-/// Where a chunk and those around it stand, in their order.
-pub(crate) fn places_around(chunk: &ShownChunk) -> Result<Vec<ChunkPlace>> {
+/// Where the chunks stand, in their order, that have a part of the document's text between two characters around one of them.
+pub(crate) fn places_around(chunk: &ShownChunk, char_from: i32, char_to: i32) -> Result<Vec<ChunkPlace>> {
     spi::read_snapshot(
         "SELECT n.id, n.char_from, n.char_to, n.page_from, n.page_to
          FROM rag.chunk c
          JOIN rag.chunk n ON n.domain_id = c.domain_id AND n.document_id = c.document_id
                          AND n.ordinal BETWEEN c.ordinal - $3 AND c.ordinal + $3
-         WHERE c.domain_id = $1 AND c.id = $2 ORDER BY n.ordinal",
-        vec![uuid(chunk.domain).into(), uuid(chunk.id).into(), PLACES.into()],
+         WHERE c.domain_id = $1 AND c.id = $2 AND n.char_from < $5 AND $4 < n.char_to ORDER BY n.ordinal",
+        vec![
+            uuid(chunk.domain).into(),
+            uuid(chunk.id).into(),
+            PLACES.into(),
+            char_from.into(),
+            char_to.into(),
+        ],
         |row| {
             Ok(ChunkPlace {
                 chunk: id(row.require(1)?),

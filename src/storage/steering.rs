@@ -1,6 +1,6 @@
 //! What callers ask of the work on their documents, all of it or one document's: what is left, to try again, to cancel.
 
-use super::{Id, uuid, uuids};
+use super::{Id, id, uuid, uuids};
 use crate::error::Result;
 use crate::pg::spi;
 
@@ -17,7 +17,6 @@ pub(crate) struct Unfinished {
 /// Whether any are left that run, or will. The order is that in which workers look for the next turn, for the same reason: what
 /// it costs does not grow with the jobs.
 pub(crate) fn is_left(of: Steered<'_>) -> Result<bool> {
-    let is_meant = of.condition();
     let statement = match of {
         Steered::Domains(_) => {
             "SELECT EXISTS (
@@ -29,16 +28,15 @@ pub(crate) fn is_left(of: Steered<'_>) -> Result<bool> {
                       WHERE j.domain_id = d.id AND j.state = 'queued' AND d.paused_at IS NULL AND c.paused_at IS NULL
                       ORDER BY j.priority, j.due_at DESC, j.document_id DESC LIMIT 1)) one
                  WHERE d.id = ANY ($1))"
-                .to_owned()
         }
-        Steered::Document(..) | Steered::Documents(..) => format!(
+        Steered::Document(..) => {
             "SELECT EXISTS (
                  SELECT FROM rag.job j JOIN rag.domain d ON d.id = j.domain_id JOIN rag.collection c ON c.id = d.collection_id
-                 WHERE {is_meant}
+                 WHERE j.domain_id = ANY ($1) AND j.document_id = $2
                    AND (j.state = 'running' OR j.state = 'queued' AND d.paused_at IS NULL AND c.paused_at IS NULL))"
-        ),
+        }
     };
-    let is_left = spi::look_up_latest_one(&statement, of.args(), |row| row.require::<bool>(1))?;
+    let is_left = spi::look_up_latest_one(statement, of.args(), |row| row.require::<bool>(1))?;
     Ok(is_left.unwrap_or(false))
 }
 
@@ -49,9 +47,6 @@ pub(crate) fn unfinished(of: Steered<'_>) -> Result<Unfinished> {
         // Its job is found first, not those that are in the state.
         Steered::Document(..) => {
             "(SELECT state FROM rag.job WHERE domain_id = p.id AND document_id = $2 OFFSET 0) j WHERE true"
-        }
-        Steered::Documents(..) => {
-            "(SELECT state FROM rag.job WHERE domain_id = p.id AND document_id = ANY ($2) OFFSET 0) j WHERE true"
         }
     };
     let found = spi::look_up_latest_one(
@@ -68,6 +63,15 @@ pub(crate) fn unfinished(of: Steered<'_>) -> Result<Unfinished> {
     Ok(found.unwrap_or_default())
 }
 
+/// Documents of these domains whose work is not done, with their domains: those that the caller sees.
+pub(crate) fn shown(domains: &[Id]) -> Result<Vec<(Id, Id)>> {
+    spi::read_latest(
+        "SELECT j.domain_id, j.document_id FROM rag.job j WHERE j.domain_id = ANY ($1) AND j.state <> 'done' ORDER BY j.document_id",
+        vec![uuids(domains.iter().copied()).into()],
+        |row| Ok((id(row.require(1)?), id(row.require(2)?))),
+    )
+}
+
 /// Transactions that queued the unfinished jobs, as far as the jobs were not touched since.
 pub(crate) fn queueing_transactions(of: Steered<'_>) -> Result<Vec<u32>> {
     let is_meant = of.condition();
@@ -78,27 +82,21 @@ pub(crate) fn queueing_transactions(of: Steered<'_>) -> Result<Vec<u32>> {
     )
 }
 
-/// What is steered: all documents of domains, one, or some.
+/// What is steered: all documents of domains, or one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Steered<'a> {
     Domains(&'a [Id]),
     Document(Id, Id),
-    /// Some documents of domains.
-    Documents(&'a [Id], &'a [Id]),
 }
 
 impl Steered<'_> {
-    /// Domains, and the document, documents or null, as the first two arguments of a statement.
+    /// Domains, and the document or null, as the first two arguments of a statement.
     pub(super) fn args(self) -> Vec<spi::Arg> {
-        match self {
-            Steered::Domains(domains) => {
-                vec![uuids(domains.iter().copied()).into(), None::<pgrx::Uuid>.into()]
-            }
-            Steered::Document(domain, document) => vec![uuids([domain]).into(), uuid(document).into()],
-            Steered::Documents(domains, documents) => {
-                vec![uuids(domains.iter().copied()).into(), uuids(documents.iter().copied()).into()]
-            }
-        }
+        let (domains, document) = match self {
+            Steered::Domains(domains) => (domains.to_vec(), None),
+            Steered::Document(domain, document) => (vec![domain], Some(uuid(document))),
+        };
+        vec![uuids(domains).into(), document.into()]
     }
 
     /// Which rows `j` of a statement with these arguments are meant. One document is looked up, not sought among all.
@@ -106,7 +104,6 @@ impl Steered<'_> {
         match self {
             Steered::Domains(_) => "j.domain_id = ANY ($1)",
             Steered::Document(..) => "j.domain_id = ANY ($1) AND j.document_id = $2",
-            Steered::Documents(..) => "j.domain_id = ANY ($1) AND j.document_id = ANY ($2)",
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use super::rights::owner_and_reader;
 use super::{indexed, settle};
-use rag_tests::Database;
+use rag_tests::{Database, wait_until};
+use std::time::Duration;
 
 /// A cursor that has begun to answer from a collection stays open.
 fn open_cursor(question: &str, collection: &str) -> String {
@@ -91,16 +92,15 @@ fn plans_of_our_statements_are_not_printed() {
          SELECT rag_attach('people', content => ARRAY['body'])",
     );
     settle(&mut owner, "people");
-    let hidden = owner.column("SELECT c.id FROM rag.chunk c WHERE c.content = 'The rope is sold.'");
-    let secrets = [b"secret@corp".to_vec(), hidden[0].bytes().filter(u8::is_ascii_hexdigit).collect()];
-    // As the server writes constants: each byte as a signed number. Ids are bytes of their digits.
-    let id: Vec<u8> = secrets[1]
-        .chunks(2)
-        .map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap())
-        .collect();
-    let printed =
-        |bytes: &[u8]| bytes.iter().map(|byte| (*byte as i8).to_string()).collect::<Vec<_>>().join(" ");
-    let (mail, id) = (printed(&secrets[0]), printed(&id));
+    // As the server prints constants: each byte as a signed number.
+    let printed = |bytes: String| {
+        let byte = |at: usize| u8::from_str_radix(&bytes[at..at + 2], 16).unwrap() as i8;
+        (0..bytes.len()).step_by(2).map(|at| byte(at).to_string()).collect::<Vec<_>>().join(" ")
+    };
+    let mail = printed(owner.value("SELECT encode('secret@corp', 'hex')"));
+    let id = printed(
+        owner.value("SELECT replace(id::text, '-', '') FROM rag.chunk WHERE content = 'The rope is sold.'"),
+    );
     for setting in ["debug_print_plan", "debug_print_parse", "debug_print_rewritten"] {
         reader.notices();
         reader.run(&format!(
@@ -135,7 +135,7 @@ fn what_was_written_before_a_table_was_attached_is_found_whenever_it_is_committe
         attaching.run("SELECT rag_attach('notes', content => ARRAY['body'], collection => 'again')");
         attaching
     });
-    rag_tests::wait_until("somebody waits for the writer", std::time::Duration::from_secs(60), || {
+    wait_until("somebody waits for the writer", Duration::from_secs(60), || {
         owner.count("SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'ShareRowExclusiveLock'") > 0
     });
     writer.run("COMMIT");

@@ -288,7 +288,7 @@ fn a_gateway_may_be_held_to_set_local() {
     app.refuses("42501", "SELECT count(*) FROM rag.document");
 }
 
-/// Ids beyond ASCII would be confused in one, and texts cut within their characters.
+/// Texts would be cut within their characters in one, and not be read again.
 #[test]
 fn a_database_of_another_encoding_is_refused() {
     let database = Database::new("encodings");
@@ -307,6 +307,30 @@ fn a_database_of_another_encoding_is_refused() {
         drop(admin);
         database.admin().run(&format!("DROP DATABASE {name} WITH (FORCE)"));
     }
+}
+
+/// As one may be that has the extension since a version which did not refuse it.
+#[test]
+fn ids_that_another_encoding_would_confuse_are_refused() {
+    let database = Database::new("encoded_ids");
+    let gateway = database.gateway("gateway");
+    let name = format!("{}_latin", database.name());
+    database.admin().run(&format!("CREATE DATABASE {name} ENCODING LATIN1 LOCALE 'C' TEMPLATE template0"));
+    let mut admin = database.cluster().connect("postgres", &name);
+    admin.run(&format!(
+        "CREATE EXTENSION rag_ext VERSION '0.1.0' CASCADE; ALTER EXTENSION rag_ext UPDATE;
+         SELECT rag_enable('{gateway}'), rag_register_gateway('{gateway}')"
+    ));
+    let mut app = database.cluster().connect(&gateway, &name);
+    for id in ["\u{e9}", "\u{fc}"] {
+        app.run(&format!("SET rag_ext.user_id = '{id}'"));
+        app.refuses("22021", "SELECT rag.current_owner()");
+        app.refuses("22021", "INSERT INTO rag.document (content) VALUES ('Owned by whom?')");
+    }
+    app.run("SET rag_ext.user_id = 'e'");
+    assert_eq!(app.value("SELECT rag.current_owner()"), format!("user:{gateway}/e"));
+    drop((admin, app));
+    database.admin().run(&format!("DROP DATABASE {name} WITH (FORCE)"));
 }
 
 #[test]

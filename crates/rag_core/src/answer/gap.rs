@@ -20,7 +20,7 @@ const PARTS: &[(&str, &str)] = &[
         "<EN_LEAD>",
         r"<LABEL> (?: (?: (?:unfortunately|sadly|regrettably|apparently|overall|also|additionally|furthermore|moreover|thus|therefore|hence|so|and|finally|sorry
             |i(?:'m|\s+am)\s+(?:very\s+)?sorry|in\s+(?:summary|short|conclusion|addition)|it\s+(?:seems|appears)|(?:please\s+)?note|answer) \W+ (?:that\s+)?
-          | (?:as\s+(?:for|to)|regarding|concerning|about|for|on|based\s+on|according\s+to|from|with\s+(?:regard|respect|regards)\s+to) \s [^,;:.]{1,80} , \s+ ) )*",
+          | (?:as\s+(?:for|to)|regarding|concerning|about|for|on|based\s+on|according\s+to|from|with\s+(?:regard|respect|regards)\s+to) \s [^,;:.]+ , \s+ ) )*",
     ),
     (
         "<EN_OF>",
@@ -74,7 +74,7 @@ const PARTS: &[(&str, &str)] = &[
     ),
     (
         "<DE_LEAD>",
-        r"<LABEL> (?: (?:leider|zudem|außerdem|auch|somit|daher|und|hinweis|antwort|es\s+tut\s+mir\s+leid) \W+ | (?:laut|nach|gemäß|zu|zum|zur|über|bezüglich|hinsichtlich|für|was|wer|wann|wie|wo|warum|ob) \s [^,;:.]{1,80} , \s+ )*",
+        r"<LABEL> (?: (?:leider|zudem|außerdem|auch|somit|daher|und|hinweis|antwort|es\s+tut\s+mir\s+leid) \W+ | (?:laut|nach|gemäß|zu|zum|zur|über|bezüglich|hinsichtlich|für|was|wer|wann|wie|wo|warum|ob) \s [^,;:.]+ , \s+ )*",
     ),
     (
         "<DE_WITHIN>",
@@ -120,7 +120,7 @@ const PARTS: &[(&str, &str)] = &[
     ("<DE_FOUND>", r"(?:steht|stehen|finde[tn]\s+sich)"),
     (
         "<FR_LEAD>",
-        r"<LABEL> (?: (?:malheureusement|désolée?|de\s+plus|en\s+outre|ainsi|donc|et|remarque|réponse) \W+ | (?:d'après|selon|concernant|quant|pour|sur|à\s+propos) \s [^,;:.]{1,80} , \s+ )*",
+        r"<LABEL> (?: (?:malheureusement|désolée?|de\s+plus|en\s+outre|ainsi|donc|et|remarque|réponse) \W+ | (?:d'après|selon|concernant|quant|pour|sur|à\s+propos) \s [^,;:.]+ , \s+ )*",
     ),
     (
         "<FR_DOCS>",
@@ -139,7 +139,7 @@ const PARTS: &[(&str, &str)] = &[
     ),
     ("<FR_TOLD>", r"(?:informations?|mention|indications?|détails?|précisions?|réponse)"),
     // What a list item may be about, in bold letters.
-    ("<LABEL>", r"^\W* (?: \*\* [^*:.]{1,40} (?: :\*\* | \*\*: ) \s+ )?"),
+    ("<LABEL>", r"^\W* (?: \*\* [^*:.]+ (?: :\*\* | \*\*: ) \s+ )?"),
 ];
 
 /// What says, of the documents and of nothing else, that they do not say or hold something: in lower case, with straight
@@ -150,35 +150,35 @@ const SILENCE: &[&str] = &[
           (?: (?:do|does|did) <EN_NOT> \s+ (?: <EN_SAY> \b | have \s+ (?:any\s+)? (?:\w+\s+)? <EN_TOLD> \b )
             | (?:say|contain|provide|give|have|include|offer|make|mention|has)s? \s+ (?: nothing \b | no \s+ (?:\w+\s+)? <EN_TOLD> \b ) )
         | (?:neither|none) \s+ of \s+ (?:the|these|those) \s+ (?:(?:<EN_GIVEN>|<EN_MORE>)\s+){0,2} <EN_NOUN> <EN_BEHIND>* <EN_HOW>* \s+ <EN_SAY> s? \b
-        | (?: there \s+ (?:is|are|was|were) \s+ no | no ) \s+ (?:\w+\s+)? <EN_TOLD> \b [^,;:]{0,80}? \s (?:in|within|among|by|from) \s+ <EN_DOCS> <EN_END>
-        | [^,;:]{0,160}? \b (?:is|are|was|were) <EN_NOT> \s+ <EN_SAID> (?:\s+[^\s,;:.]+){0,4}? \s+ (?:in|by|within|among|from) \s+ <EN_DOCS> <EN_END> )",
+        | (?: there \s+ (?:is|are|was|were) \s+ no | no ) \s+ (?:\w+\s+)? <EN_TOLD> \b [^,;:]*? \s (?:in|within|among|by|from) \s+ <EN_DOCS> <EN_END>
+        | [^,;:]*? \b (?:is|are|was|were) <EN_NOT> \s+ <EN_SAID> (?:\s+[^\s,;:.]+){0,4}? \s+ (?:in|by|within|among|from) \s+ <EN_DOCS> <EN_END> )",
     // A single one behind whose name a marker stood.
     r"^\W* (?: (?:passage|document|source|text|excerpt|context) | (?:passages|documents|sources|texts|excerpts) \W+ (?:and|or) ) \s+ (?:do|does|did) <EN_NOT> \s+ <EN_SAY> \b",
     r"<DE_LEAD> (?:
         <DE_DOCS> ,? \s+
-          (?: <DE_SAY> \b [^,;:]{0,60}? <DE_NOT>
-            | <DE_GIVE> \b [^,;:]{0,60}? <DE_NOT> [^,;:]{0,30}? \b (?: <DE_TOLD> \b | an \b )
-            | (?:gehen|geht) \b [^,;:]{0,60}? <DE_NOT> [^,;:]{0,40}? \b ein \b
-            | (?:ist|sind|lässt|lassen|kann|können) \b [^,;:]{0,60}? <DE_NOT> [^,;:]{0,40}? \b entn(?:ehmen|ommen) \b )
+          (?: <DE_SAY> \b [^,;:]*? <DE_NOT>
+            | <DE_GIVE> \b [^,;:]*? <DE_NOT> [^,;:]*? \b (?: <DE_TOLD> \b | an \b )
+            | (?:gehen|geht) \b [^,;:]*? <DE_NOT> [^,;:]*? \b ein \b
+            | (?:ist|sind|lässt|lassen|kann|können) \b [^,;:]*? <DE_NOT> [^,;:]*? \b entn(?:ehmen|ommen) \b )
         | <DE_WITHIN> \s+
-          (?: <DE_FOUND> \b [^,;:]{0,60}? <DE_NOT>
+          (?: <DE_FOUND> \b [^,;:]*? <DE_NOT>
             | (?:gibt|gab) \s+ es \s+ <DE_NOT> \s+ (?:\w+\s+)? <DE_TOLD> \b
-            | (?:geht|gehen) \b [^,;:]{0,60}? <DE_NOT> [^,;:]{0,20}? \b hervor \b
-            | <DE_IS> \b [^,;:]{0,60}? <DE_NOT> [^,;:]{0,40}? \b <DE_SAID> \b )
-        | [^,;:]{0,120}? \b
-          (?: <DE_IS> \s+ (?:[^\s,;:.]+\s+){0,4}? <DE_WITHIN> \s+ <DE_HOW>{0,2} <DE_NOT> [^,;:]{0,30}? \b <DE_SAID> \b
-            | <DE_FOUND> \s+ (?:[^\s,;:.]+\s+){0,3}? <DE_NOT> \s [^,;:]{0,30}? \b <DE_WITHIN> <DE_END> )
-        | (?:(?:es\s+gibt|gibt\s+es) \s+)? (?: <DE_WITHIN> \s+ <DE_NOT> \s+ (?:\w+\s+)? <DE_TOLD> \b | <DE_NOT> \s+ (?:\w+\s+)? <DE_TOLD> \b [^,;:]{0,80}? \s <DE_WITHIN> <DE_END> ) )",
+            | (?:geht|gehen) \b [^,;:]*? <DE_NOT> [^,;:]*? \b hervor \b
+            | <DE_IS> \b [^,;:]*? <DE_NOT> [^,;:]*? \b <DE_SAID> \b )
+        | [^,;:]*? \b
+          (?: <DE_IS> \s+ (?:[^\s,;:.]+\s+){0,4}? <DE_WITHIN> \s+ <DE_HOW>{0,2} <DE_NOT> [^,;:]*? \b <DE_SAID> \b
+            | <DE_FOUND> \s+ (?:[^\s,;:.]+\s+){0,3}? <DE_NOT> \s [^,;:]*? \b <DE_WITHIN> <DE_END> )
+        | (?:(?:es\s+gibt|gibt\s+es) \s+)? (?: <DE_WITHIN> \s+ <DE_NOT> \s+ (?:\w+\s+)? <DE_TOLD> \b | <DE_NOT> \s+ (?:\w+\s+)? <DE_TOLD> \b [^,;:]*? \s <DE_WITHIN> <DE_END> ) )",
     // What it is about stands first.
-    r"^\W* (?: leider | auch | da(?:zu|rüber|von) | hier(?:zu|über) | (?:zu[mr]?|über|wer|wann|wie|wo|warum|was|ob) \s [^;:.]{1,80} ) ,? \s+
-      (?: <DE_SAY> \s+ <DE_DOCS> \b [^,;:]{0,60}? <DE_NOT> | <DE_GIVE> \s+ <DE_DOCS> \b [^,;:]{0,60}? <DE_NOT> [^,;:]{0,30}? \b (?: <DE_TOLD> \b | an \b ) )",
+    r"^\W* (?: leider | auch | da(?:zu|rüber|von) | hier(?:zu|über) | (?:zu[mr]?|über|wer|wann|wie|wo|warum|was|ob) \s [^;:.]+ ) ,? \s+
+      (?: <DE_SAY> \s+ <DE_DOCS> \b [^,;:]*? <DE_NOT> | <DE_GIVE> \s+ <DE_DOCS> \b [^,;:]*? <DE_NOT> [^,;:]*? \b (?: <DE_TOLD> \b | an \b ) )",
     r"<FR_LEAD> (?:
         <FR_DOCS> ,? \s+ n(?:e\s+|') (?:(?:en|y|me|nous)\s+)?
           (?: <FR_SAY> \s+ (?:[^\s,;:.]+ment\s+)? <FR_NOT>
             | permet(?:tent)? \s+ pas \s+ de \s+ (?:dire|savoir|répondre|déterminer|connaître|préciser) \b
             | f(?:ont|ait) \s+ (?:pas|aucune) \s+ mention \b )
-        | [^,;:]{0,120}? \b n'(?:est|a|ont|était) \s+ pas \s+ (?:été\s+)? (?:[^\s,;:.]+ment\s+)? <FR_SAID> \s+ (?:[^\s,;:.]+\s+){0,3}? (?:dans|par) \s+ <FR_DOCS> <FR_END>
-        | (?:il\s+)? n'y \s+ a \s+ (?: pas \s+ d(?:'|e\s+) | aucune? \s+ ) <FR_TOLD> \b [^,;:]{0,80}? \s dans \s+ <FR_DOCS> <FR_END> )",
+        | [^,;:]*? \b n'(?:est|a|ont|était) \s+ pas \s+ (?:été\s+)? (?:[^\s,;:.]+ment\s+)? <FR_SAID> \s+ (?:[^\s,;:.]+\s+){0,3}? (?:dans|par) \s+ <FR_DOCS> <FR_END>
+        | (?:il\s+)? n'y \s+ a \s+ (?: pas \s+ d(?:'|e\s+) | aucune? \s+ ) <FR_TOLD> \b [^,;:]*? \s dans \s+ <FR_DOCS> <FR_END> )",
 ];
 
 static SILENT: LazyLock<Option<RegexSet>> = LazyLock::new(|| {
