@@ -77,12 +77,26 @@ CREATE FUNCTION rag.process_documents(document_ids uuid[]) RETURNS void
     AS 'MODULE_PATHNAME', 'process_documents_wrapper' LANGUAGE c VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rag.process_documents(uuid[]) IS 'Processes documents in the transaction that has written them, as rag_ext.sync has it.';
 
+-- Called by the definer's triggers alone: EXECUTE is granted to nobody. Keys have been checked by then, which waits for whoever
+-- deletes the collection: as in any table, what refers to it is not written any more.
+CREATE FUNCTION rag.require_collections(domain_ids uuid[]) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM rag.domain d WHERE d.id = ANY (domain_ids) AND d.collection_id IS NULL) THEN
+        RAISE EXCEPTION 'the collection was deleted by another transaction'
+            USING ERRCODE = 'undefined_object', HINT = 'SELECT rag_create_collection(name) creates one.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION rag.require_collections(uuid[]) IS 'Raises 42704 where one of these domains belongs to no collection any more.';
+
 -- AFTER, with the extension's rights: only rows of the changed documents, by domain.
 CREATE FUNCTION rag.document_after_insert() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
     SET enable_indexscan = on SET enable_indexonlyscan = on SET enable_bitmapscan = on AS $$
 BEGIN
     -- A restored row keeps its old time of change: its job and metadata rows are restored as well.
+    PERFORM rag.require_collections(ARRAY(
+        SELECT DISTINCT n.domain_id FROM inserted n WHERE n.updated_at = transaction_timestamp()));
     INSERT INTO rag.job (domain_id, document_id, version)
     SELECT n.domain_id, n.id, n.version FROM inserted n
     WHERE n.status = 'pending' AND n.updated_at = transaction_timestamp();
@@ -166,6 +180,7 @@ BEGIN
     FROM pair p;
 
     IF moved IS NOT NULL THEN
+        PERFORM rag.require_collections(ARRAY(SELECT DISTINCT n.domain_id FROM changed n));
         PERFORM rag.forget_documents(left_domains, moved);
     END IF;
     IF queued IS NOT NULL THEN

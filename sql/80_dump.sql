@@ -56,3 +56,15 @@ BEGIN
                         EXECUTE FUNCTION rag.restore_unchecked()', child);
     END LOOP;
 END $$;
+
+-- Scripts of pg_dump switch row security off, and hardly anybody else who creates the extension does. Until all of a dump is
+-- there, workers would take vectors for stray ones whose chunks are missing, and make what the dump brings along.
+CREATE UNLOGGED TABLE rag.restore (
+    pid integer PRIMARY KEY,
+    backend_start timestamptz NOT NULL
+);
+COMMENT ON TABLE rag.restore IS 'The session in which a script of pg_dump has created the extension, until a worker finds that the restore is over. Not dumped.';
+-- No policy: workers and superusers.
+ALTER TABLE rag.restore ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+INSERT INTO rag.restore
+    SELECT a.pid, a.backend_start FROM pg_stat_get_activity(pg_backend_pid()) a WHERE current_setting('row_security') = 'off';

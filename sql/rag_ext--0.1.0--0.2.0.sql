@@ -190,43 +190,50 @@ INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'feedback'), ('write', 'DELETE
     ('read', 'SELECT', 'feedback_judgement'),
     ('read', 'SELECT', 'feedback_chunk_judgement') ON CONFLICT DO NOTHING;
 
+CREATE FUNCTION rag.rename_owner(old_name text, of_role regrole, new_name text) RETURNS void LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $$
+BEGIN
+    -- Others' documents in their collections say so.
+    UPDATE rag.document d SET collection = new_name || '/' || c.name
+    FROM rag.domain dm JOIN rag.collection c ON c.id = dm.collection_id
+    WHERE dm.id = d.domain_id AND c.owner = old_name AND c.owner_role = of_role AND d.collection = old_name || '/' || c.name;
+    UPDATE rag.collection SET owner = new_name WHERE owner = old_name AND owner_role = of_role;
+    UPDATE rag.collection_grant SET owner = new_name WHERE owner = old_name AND owner_role = of_role;
+    UPDATE rag.document d SET owner = new_name FROM rag.domain dm
+    WHERE dm.id = d.domain_id AND dm.owner = old_name AND dm.owner_role = of_role;
+    UPDATE rag.metadata_rule SET owner = new_name WHERE owner = old_name AND owner_role = of_role;
+    UPDATE rag.domain SET owner = new_name WHERE owner = old_name AND owner_role = of_role;
+END $$;
+COMMENT ON FUNCTION rag.rename_owner(text, regrole, text) IS 'Has what belongs to a role under one name belong to it under another.';
+
+CREATE FUNCTION rag.set_apart(found_role regrole, principal text) RETURNS void LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    of_role regrole;
+BEGIN
+    FOR of_role IN
+        SELECT c.owner_role FROM rag.collection c WHERE c.owner = principal AND c.owner_role <> found_role
+        UNION SELECT d.owner_role FROM rag.domain d WHERE d.owner = principal AND d.owner_role <> found_role
+        UNION SELECT r.owner_role FROM rag.metadata_rule r WHERE r.owner = principal AND r.owner_role <> found_role
+    LOOP
+        PERFORM rag.rename_owner(principal, of_role, principal || '#' || of_role::oid);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION rag.set_apart(regrole, text) IS
+    'Renames what belonged to another role under a principal''s name, such as one of a role that was dropped, so that the name is this role''s alone.';
+
 CREATE OR REPLACE FUNCTION rag.adopt_principal(found_role regrole, principal text) RETURNS void LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $$
 DECLARE
-    stale record;
+    former text;
 BEGIN
-    FOR stale IN SELECT * FROM (
-        SELECT c.owner AS old_name, c.owner || '#' || c.owner_role::oid AS new_name, c.owner_role AS of_role
-        FROM rag.collection c WHERE c.owner = principal AND c.owner_role <> found_role
-        UNION
-        SELECT d.owner, d.owner || '#' || d.owner_role::oid, d.owner_role
-        FROM rag.domain d WHERE d.owner = principal AND d.owner_role <> found_role
-        UNION
-        SELECT r.owner, r.owner || '#' || r.owner_role::oid, r.owner_role
-        FROM rag.metadata_rule r WHERE r.owner = principal AND r.owner_role <> found_role
-        UNION
-        SELECT r.owner, principal, r.owner_role
-        FROM rag.metadata_rule r WHERE r.owner_role = found_role AND r.owner <> principal AND r.owner LIKE 'role:%'
-        UNION
-        SELECT c.owner, principal, c.owner_role
-        FROM rag.collection c WHERE c.owner_role = found_role AND c.owner <> principal AND c.owner LIKE 'role:%'
-        UNION
-        SELECT d.owner, principal, d.owner_role
-        FROM rag.domain d WHERE d.owner_role = found_role AND d.owner <> principal AND d.owner LIKE 'role:%'
-        -- What is set apart makes room for what gets the name.
-        ) names ORDER BY of_role = found_role
+    PERFORM rag.set_apart(found_role, principal);
+    FOR former IN
+        SELECT r.owner FROM rag.metadata_rule r WHERE r.owner_role = found_role AND r.owner <> principal AND r.owner LIKE 'role:%'
+        UNION SELECT c.owner FROM rag.collection c WHERE c.owner_role = found_role AND c.owner <> principal AND c.owner LIKE 'role:%'
+        UNION SELECT d.owner FROM rag.domain d WHERE d.owner_role = found_role AND d.owner <> principal AND d.owner LIKE 'role:%'
     LOOP
-        -- Others' documents in their collections say so.
-        UPDATE rag.document d SET collection = stale.new_name || '/' || c.name
-        FROM rag.domain dm JOIN rag.collection c ON c.id = dm.collection_id
-        WHERE dm.id = d.domain_id AND c.owner = stale.old_name AND c.owner_role = stale.of_role
-          AND d.collection = stale.old_name || '/' || c.name;
-        UPDATE rag.collection SET owner = stale.new_name WHERE owner = stale.old_name AND owner_role = stale.of_role;
-        UPDATE rag.collection_grant SET owner = stale.new_name WHERE owner = stale.old_name AND owner_role = stale.of_role;
-        UPDATE rag.document d SET owner = stale.new_name FROM rag.domain dm
-        WHERE dm.id = d.domain_id AND dm.owner = stale.old_name AND dm.owner_role = stale.of_role;
-        UPDATE rag.metadata_rule SET owner = stale.new_name WHERE owner = stale.old_name AND owner_role = stale.of_role;
-        UPDATE rag.domain SET owner = stale.new_name WHERE owner = stale.old_name AND owner_role = stale.of_role;
+        PERFORM rag.rename_owner(former, found_role, principal);
     END LOOP;
     UPDATE rag.collection_grant g SET principal = adopt_principal.principal
     WHERE g.principal_role = found_role AND g.principal LIKE 'role:%' AND g.principal <> adopt_principal.principal;
@@ -391,6 +398,42 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION rag.process_anew(uuid[], uuid[]) IS 'Queues documents that were processed already; says whether there are any.';
 
+-- Called by the definer's triggers alone: EXECUTE is granted to nobody. Keys have been checked by then, which waits for whoever
+-- deletes the collection: as in any table, what refers to it is not written any more.
+CREATE FUNCTION rag.require_collections(domain_ids uuid[]) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM rag.domain d WHERE d.id = ANY (domain_ids) AND d.collection_id IS NULL) THEN
+        RAISE EXCEPTION 'the collection was deleted by another transaction'
+            USING ERRCODE = 'undefined_object', HINT = 'SELECT rag_create_collection(name) creates one.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION rag.require_collections(uuid[]) IS 'Raises 42704 where one of these domains belongs to no collection any more.';
+
+CREATE OR REPLACE FUNCTION rag.document_after_insert() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+    SET enable_indexscan = on SET enable_indexonlyscan = on SET enable_bitmapscan = on AS $$
+BEGIN
+    -- A restored row keeps its old time of change: its job and metadata rows are restored as well.
+    PERFORM rag.require_collections(ARRAY(
+        SELECT DISTINCT n.domain_id FROM inserted n WHERE n.updated_at = transaction_timestamp()));
+    INSERT INTO rag.job (domain_id, document_id, version)
+    SELECT n.domain_id, n.id, n.version FROM inserted n
+    WHERE n.status = 'pending' AND n.updated_at = transaction_timestamp();
+    IF FOUND THEN
+        PERFORM rag.wake_workers();
+    END IF;
+    -- What is extracted, and the document's own fields, join when it is done: it cannot be found before.
+    INSERT INTO rag.metadata_value (domain_id, document_id, key, ordinal, text_value, number_value, boolean_value, time_value)
+    SELECT n.domain_id, n.id, m.* FROM inserted n, rag.metadata_rows(n.metadata) m
+    WHERE n.updated_at = transaction_timestamp() AND n.metadata <> '{}';
+    IF current_setting('rag_ext.sync', true) = 'on' THEN
+        PERFORM rag.process_documents(array_agg(n.id)) FROM inserted n
+        WHERE n.status = 'pending' AND n.updated_at = transaction_timestamp();
+    END IF;
+    RETURN NULL;
+END $$;
+
 -- Renamed documents are processed again, for their graph.
 CREATE OR REPLACE FUNCTION rag.document_after_update() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
@@ -428,6 +471,7 @@ BEGIN
     FROM pair p;
 
     IF moved IS NOT NULL THEN
+        PERFORM rag.require_collections(ARRAY(SELECT DISTINCT n.domain_id FROM changed n));
         PERFORM rag.forget_documents(left_domains, moved);
     END IF;
     IF queued IS NOT NULL THEN
@@ -929,6 +973,13 @@ CREATE TRIGGER note_write BEFORE INSERT OR UPDATE OR DELETE ON rag.acronym
     FOR EACH ROW EXECUTE FUNCTION rag.note_write('collection_id');
 CREATE TRIGGER note_truncate BEFORE TRUNCATE ON rag.acronym FOR EACH STATEMENT EXECUTE FUNCTION rag.note_write();
 ALTER TABLE rag.acronym ENABLE ALWAYS TRIGGER note_write, ENABLE ALWAYS TRIGGER note_truncate;
+
+CREATE UNLOGGED TABLE rag.restore (
+    pid integer PRIMARY KEY,
+    backend_start timestamptz NOT NULL
+);
+COMMENT ON TABLE rag.restore IS 'The session in which a script of pg_dump has created the extension, until a worker finds that the restore is over. Not dumped.';
+ALTER TABLE rag.restore ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 
 -- Last, and the old one dropped when the new one is there: nobody can read chunks from then on until this commits.
 CREATE INDEX chunk_document_id ON rag.chunk (domain_id, document_id, ordinal) INCLUDE (id);

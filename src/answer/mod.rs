@@ -29,7 +29,7 @@ use check::Checked;
 use generative::Generated;
 use options::Policy;
 use rag_core::answer::confidence::{self, Grounds, Level};
-use rag_core::answer::{neutralise, plain};
+use rag_core::answer::{cite, neutralise, plain};
 use rag_core::filter::Filter;
 use route::{OnFailure, Route};
 use serde_json::json;
@@ -386,7 +386,8 @@ fn generated(checked: Checked, policy: Policy, pending: i64, mut stages: Stages)
         stages.detail(json!({ "matched": matched }));
     }
     let answer = answered(checked.text, Method::Chat, checked.citations, pending, stages);
-    Answer { unsupported: checked.unsupported, ..answer }
+    let text = cite::with_citations_alone(&answer.text, answer.citations.len());
+    Answer { text, unsupported: checked.unsupported, ..answer }
 }
 
 /// An answer with how sure it is in a word.

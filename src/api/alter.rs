@@ -2,12 +2,12 @@
 
 use super::{call, options_of, required};
 use crate::collection::create::{check_model, warn_of_foreign};
-use crate::collection::name::candidates;
+use crate::collection::name::{candidates, missing};
 use crate::collection::rights::own_collection;
 use crate::error::Result;
 use crate::pg::given_jsonb::GivenJsonb;
 use crate::pg::{ErrorReport, elevation};
-use crate::storage::{collection, graph_job, job, model_change};
+use crate::storage::{Id, collection, graph_job, job, model_change};
 use crate::workers;
 use pgrx::prelude::*;
 use rag_core::collection::{CollectionOptions, altered};
@@ -32,18 +32,29 @@ fn rag_alter_collection(
             })?;
         }
         if options.is_some() {
-            let (options, cuts) = altered(&chosen.options, &options_of(options)?);
-            let wanted = CollectionOptions::from_json(&options)?;
+            let given = options_of(options)?;
             elevation::elevated(|| -> Result<()> {
+                // As they are now, or one of two sessions would take back what the other has set.
+                let former = collection::lock_options(chosen.id)?.ok_or_else(|| missing(name))?;
+                let (options, cuts) = altered(&former, &given);
+                let wanted = CollectionOptions::from_json(&options)?;
                 collection::set_options(chosen.id, &options)?;
                 match wanted.graph {
                     Extraction::Rules => graph_job::forget_collection(chosen.id)?,
                     Extraction::Chat => graph_job::retry_collection(chosen.id).map(drop)?,
                 }
-                if cuts { job::process_anew(chosen.id).map(drop) } else { Ok(()) }
+                if cuts { cut_anew(chosen.id) } else { Ok(()) }
             })?;
         }
         workers::wake_at_commit();
         Ok(())
     })
+}
+
+/// Has all documents of a collection cut by its new options. Most of them while others write on, for who holds a document may
+/// wait for its collection; then, with all who write waiting, those that others have written by the former options meanwhile.
+fn cut_anew(collection: Id) -> Result<()> {
+    job::process_anew(collection)?;
+    collection::lock_against_writers(collection)?;
+    job::process_anew(collection)
 }

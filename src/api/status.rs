@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::pg::ErrorReport;
 use crate::pg::notes::{self, Log};
 use crate::pg::{elevation, principal, server, shared, transaction};
-use crate::storage;
 use crate::storage::steering::{self, Steered};
+use crate::storage::{self, restore};
 use pgrx::JsonB;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
@@ -72,6 +72,8 @@ fn describe_workers(lines: &mut Lines) -> Result<()> {
         lines.bad("ingestion: the launcher is not running; the server's log says why");
     } else if config::ingest_workers() == 0 {
         lines.bad("ingestion: off (rag_ext.ingest_workers = 0)");
+    } else if elevation::elevated(restore::is_noted)? {
+        lines.good("ingestion: waits until the restore of a dump is over");
     } else {
         lines.good(format!(
             "ingestion: up to {} workers per owner and database, and one for who waits",

@@ -6,13 +6,13 @@ use crate::config;
 use crate::engine;
 use crate::error::{Error, Result};
 use crate::pg::shared;
-use crate::storage::collection::Collection;
+use crate::storage::collection::{self, Collection};
 use crate::storage::document::{self, Completed, StoredDocument, VersionLock};
 use crate::storage::embedding::{self, VectorSpace};
 use crate::storage::graph::{ChatPart, FoundGraph};
 use crate::storage::job::{self, Finished};
 use crate::storage::replacement::{self, Replaced, Replacement};
-use crate::storage::{Id, acronym, chunk, graph, graph_job, model_change, segment, vector_codes};
+use crate::storage::{Id, acronym, chunk, graph, graph_job, segment, vector_codes};
 use pgrx::PgSqlErrorCode;
 use rag_core::chunk::indexed_title;
 use rag_core::collection::CollectionOptions;
@@ -215,8 +215,8 @@ pub(crate) struct Written {
 /// commit, or none. Elevated.
 pub(crate) fn write(domain: Id, collection: &Collection, batch: &[&ProcessedDocument]) -> Result<Written> {
     let mut written = Written::default();
-    if model_change::lock_model(collection.id)?.as_ref() != Some(&collection.model) {
-        // Embedded by what is no longer the collection's model.
+    if !collection::lock_as_it_is(collection)? {
+        // Cut or embedded in a way that is no longer the collection's.
         written.stale = batch.iter().map(|processed| processed.document.id).collect();
         return Ok(written);
     }

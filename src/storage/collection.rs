@@ -220,7 +220,38 @@ pub(crate) fn of_owner(name: &str, owner: &str) -> Result<Option<Collection>> {
     )
 }
 
-/// Changes how a collection's documents are cut. Elevated.
+/// Keeps a collection from the switch to another model and from other options until the transaction ends; false if others than
+/// these hold by now, or it is gone. Its owner may pause or rename it meanwhile. Elevated.
+pub(crate) fn lock_as_it_is(known: &Collection) -> Result<bool> {
+    let found = spi::read_latest_one(
+        "SELECT model, options FROM rag.collection WHERE id = $1 FOR KEY SHARE",
+        vec![uuid(known.id).into()],
+        |row| Ok(row.require::<String>(1)? == known.model && row.require::<JsonB>(2)?.0 == known.options),
+    )?;
+    Ok(found.unwrap_or(false))
+}
+
+/// Options of a collection, which nobody else changes until the transaction ends. Elevated.
+pub(crate) fn lock_options(collection: Id) -> Result<Option<serde_json::Value>> {
+    spi::read_latest_one(
+        "SELECT options FROM rag.collection WHERE id = $1 FOR NO KEY UPDATE",
+        vec![uuid(collection).into()],
+        |row| Ok(row.require::<JsonB>(1)?.0),
+    )
+}
+
+/// Keeps everybody from writing chunks of a collection until the transaction ends: waits for those who do, and has others
+/// wait. Elevated.
+pub(crate) fn lock_against_writers(collection: Id) -> Result<()> {
+    spi::read_latest(
+        "SELECT FROM rag.collection WHERE id = $1 FOR UPDATE",
+        vec![uuid(collection).into()],
+        |_| Ok(()),
+    )
+    .map(drop)
+}
+
+/// Changes a collection's options. Elevated, after [`lock_options`].
 pub(crate) fn set_options(collection: Id, options: &serde_json::Value) -> Result<()> {
     spi::run(
         "UPDATE rag.collection SET options = $2 WHERE id = $1",
@@ -261,13 +292,19 @@ pub(crate) fn find_domain(collection: Id, owner: &str) -> Result<Option<Id>> {
     Ok(found.map(id))
 }
 
-/// Creates the domain of an owner in a collection under a given id, unless it exists; returns its id. Elevated.
+/// Creates the domain of an owner in a collection under a given id, unless it exists; returns its id. What a former role had
+/// under the owner's name is set apart: its uris are not this one's. Elevated.
 pub(crate) fn ensure_domain(domain: Id, collection: Id, owner: &str) -> Result<Id> {
     let role = role_of_owner(owner)?;
     spi::run(
         "INSERT INTO rag.domain (id, collection_id, owner, owner_role) VALUES ($1, $2, $3, $4::oid::regrole)
          ON CONFLICT DO NOTHING",
         vec![uuid(domain).into(), uuid(collection).into(), owner.into(), role_number(role).into()],
+    )?;
+    spi::run(
+        "SELECT rag.set_apart($2::oid::regrole, $1)
+         WHERE EXISTS (SELECT FROM rag.domain d WHERE d.owner = $1 AND d.owner_role <> $2::oid::regrole)",
+        vec![owner.into(), role_number(role).into()],
     )?;
     let found = spi::read_latest_one(
         "SELECT id FROM rag.domain WHERE collection_id = $1 AND owner = $2 AND owner_role = $3::oid::regrole",

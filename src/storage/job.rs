@@ -324,13 +324,14 @@ pub(crate) fn set_priority(domain: Id, document: Id, priority: i32) -> Result<()
 }
 
 /// Has the documents of a collection processed anew, also those that a worker is processing as it was, and those of
-/// which less was asked for; returns how many. The forms they have stay searchable meanwhile. Elevated.
-pub(crate) fn process_anew(collection: Id) -> Result<i64> {
+/// which less was asked for. The forms they have stay searchable meanwhile. Elevated.
+pub(crate) fn process_anew(collection: Id) -> Result<()> {
     queue_again(
         "j.domain_id = ANY (ARRAY(SELECT d.id FROM rag.domain d WHERE d.collection_id = $1))
          AND (j.state IN ('done', 'running') OR j.state = 'queued' AND j.kind <> 'process')",
         vec![uuid(collection).into()],
     )
+    .map(drop)
 }
 
 /// Has processed documents of a domain processed anew; returns how many. For workers.

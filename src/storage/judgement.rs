@@ -7,7 +7,7 @@ pub(crate) use answers::{JudgedQuestion, questions};
 use super::relation::{self, Attribute, Relation};
 use crate::error::{Error, Result, excerpt};
 use crate::pg::{Oid, spi};
-use pgrx::prelude::PgSqlErrorCode as Code;
+use pgrx::prelude::{PgBuiltInOids, PgSqlErrorCode as Code};
 use std::collections::{HashMap, HashSet};
 
 /// Most queries of one evaluation.
@@ -43,10 +43,10 @@ impl Kind {
         match self {
             Self::Any => true,
             Self::Text => attribute.category == "S",
-            Self::Boolean => attribute.type_name == "pg_catalog.bool",
-            Self::Integer => ["int2", "int4", "int8"]
+            Self::Boolean => attribute.base_type == PgBuiltInOids::BOOLOID.value(),
+            Self::Integer => [PgBuiltInOids::INT2OID, PgBuiltInOids::INT4OID, PgBuiltInOids::INT8OID]
                 .iter()
-                .any(|name| attribute.type_name == format!("pg_catalog.{name}")),
+                .any(|integer| attribute.base_type == integer.value()),
         }
     }
 

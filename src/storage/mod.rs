@@ -35,6 +35,7 @@ pub(crate) mod prompt_template;
 pub(crate) mod query_log;
 pub(crate) mod relation;
 pub(crate) mod replacement;
+pub(crate) mod restore;
 pub(crate) mod segment;
 pub(crate) mod source;
 pub(crate) mod steering;

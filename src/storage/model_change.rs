@@ -70,18 +70,8 @@ pub(crate) fn seconds_until_due() -> Result<Option<f64>> {
     Ok(due.flatten())
 }
 
-/// Locks a collection against the switch to another model until the transaction ends, and returns its model;
-/// `None` if it is gone. Its owner may pause or rename it meanwhile. Elevated.
-pub(crate) fn lock_model(collection: Id) -> Result<Option<String>> {
-    spi::read_latest_one(
-        "SELECT model FROM rag.collection WHERE id = $1 FOR KEY SHARE",
-        vec![uuid(collection).into()],
-        |row| row.require::<String>(1),
-    )
-}
-
-/// As [`lock_model`], and waits for nobody: `false` if the collection is being switched or deleted, or is gone. For
-/// workers.
+/// As [`collection::lock_as_it_is`](super::collection::lock_as_it_is), of whatever model and options, and waits for nobody:
+/// `false` if the collection is being changed or deleted, or is gone. For workers.
 pub(crate) fn try_lock_model(collection: Id) -> Result<bool> {
     let found = spi::read_latest_one(
         "SELECT true FROM rag.collection WHERE id = $1 FOR KEY SHARE SKIP LOCKED",

@@ -5,7 +5,7 @@
 //! request found the endpoint in trouble waits, longer each time, while others go on. Nothing is lost by that: what was not
 //! answered stays queued.
 
-use super::ingest::{LOCKED_DELAY, later, may_work, report};
+use super::ingest::{LOCKED_DELAY, is_anothers, later, may_work, report};
 use super::looks::Looks;
 use crate::config;
 use crate::engine::{self, LocalOnly};
@@ -14,7 +14,7 @@ use crate::pg::{interrupts, shared, worker};
 use crate::storage::document::{self, VersionLock};
 use crate::storage::graph_job::{self, AskedChunk, ChunkClaim};
 use crate::storage::job::Pause;
-use crate::storage::{self, Id, installed};
+use crate::storage::{Id, installed};
 use pgrx::PgSqlErrorCode as Code;
 use rag_core::collection::CollectionOptions;
 use rag_core::graph::{
@@ -82,7 +82,7 @@ fn work_until_idle() -> Result<Option<f64>> {
     while !worker::should_stop() {
         worker::reload_configuration();
         let is_off = !config::has_chat_model() || !config::graph() || config::ingest_workers() == 0;
-        if is_off || worker::transaction(|| Ok(storage::is_replicated()? || !installed::is_installed()?))? {
+        if is_off || is_anothers()? {
             return Ok(None);
         }
         if work.once()? {

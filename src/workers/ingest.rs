@@ -13,7 +13,7 @@ use crate::error::{Error, Result, unless_locked};
 use crate::pg::{server, shared, spi, worker};
 use crate::storage::installed::{self, Installed};
 use crate::storage::job::{self, ClaimedUpTo};
-use crate::storage::{self, Id, attachment, collection, model_change};
+use crate::storage::{self, Id, attachment, collection, model_change, restore};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,12 @@ const FULL_DELAY_S: f64 = 2.0;
 
 /// When a database is looked at again in which a whole table was locked.
 pub(super) const LOCKED_DELAY: Duration = Duration::from_secs(5);
+
+/// Between two looks at a restore.
+const RESTORE_LOOK: Duration = Duration::from_secs(5);
+
+/// For so long nobody is at a restore that is over. With `--jobs`, pg_restore leaves, and comes back in several sessions.
+const RESTORE_PAUSE: Duration = Duration::from_secs(3);
 
 fn run(database: u32) {
     if !worker::connect(c"rag_ext ingest", database) {
@@ -68,7 +74,11 @@ fn run(database: u32) {
 /// Whether this database's documents are ours to process. Where they are not, the worker has left, and said why.
 pub(super) fn may_work() -> bool {
     match worker::transaction(|| Ok((installed::installed()?, storage::is_replicated()?))) {
-        Ok((Installed::Yes, false)) => return true,
+        Ok((Installed::Yes, false)) => match is_whole() {
+            Ok(true) => return true,
+            Ok(false) => shared::worker_idle(Some(later(RESTORE_LOOK))),
+            Err(error) => report("cannot look for a restore", &error),
+        },
         // Looked at again with each nap of the launcher.
         Ok((Installed::Yes, true)) => shared::worker_idle(None),
         Ok((Installed::No, _)) => shared::worker_found_no_extension(),
@@ -79,6 +89,30 @@ pub(super) fn may_work() -> bool {
         Err(error) => report("cannot look for the extension", &error),
     }
     false
+}
+
+/// Whether nobody is restoring a dump into this database.
+fn is_whole() -> Result<bool> {
+    if !worker::transaction(restore::is_noted)? {
+        return Ok(true);
+    }
+    let quiet_since = Instant::now();
+    while quiet_since.elapsed() < RESTORE_PAUSE {
+        if worker::should_stop() || worker::transaction(restore::is_under_way)? {
+            return Ok(false);
+        }
+        worker::wait(IDLE_TIME);
+    }
+    worker::transaction(restore::forget)?;
+    Ok(true)
+}
+
+/// Whether what is at hand is not this worker's, or not any more: a subscription has come meanwhile, the extension is another,
+/// or a dump is being restored.
+pub(super) fn is_anothers() -> Result<bool> {
+    worker::transaction(|| {
+        Ok(storage::is_replicated()? || !installed::is_installed()? || restore::is_noted()?)
+    })
 }
 
 pub(super) fn later(delay: Duration) -> i64 {
@@ -109,8 +143,7 @@ fn work_until_idle() -> Result<()> {
     while !worker::should_stop() && config::ingest_workers() > 0 {
         worker::reload_configuration();
         shared::look_for_work();
-        // A subscription may have come meanwhile: what is at hand is another server's now. Or the extension is another.
-        if worker::transaction(|| Ok(storage::is_replicated()? || !installed::is_installed()?))? {
+        if is_anothers()? {
             return Ok(());
         }
         if work.once()? {

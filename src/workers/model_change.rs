@@ -7,13 +7,14 @@
 
 use crate::error::{Error, Result};
 use crate::ingest::process::{TEXTS_PER_REQUEST, embed_passages};
-use crate::pg::{elevation, worker};
+use crate::pg::{elevation, interrupts, worker};
 use crate::storage::embedding::{self, VectorSpace};
 use crate::storage::model_change::{self, MissingChunk, ModelChange};
 use crate::storage::{Id, job};
 use pgrx::PgSqlErrorCode;
 use rag_wire::Lane;
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 /// Chunks embedded at a time: what one worker's death repeats, and the most that the switch still embeds itself.
 const CHUNKS: i64 = 64;
@@ -26,6 +27,9 @@ const RETRY_S: f64 = 10.0;
 
 /// Pause while documents whose chunks are too long are cut anew.
 const CUTTING_S: f64 = 1.0;
+
+/// How long the switch waits for the engine while whoever writes chunks of the collection waits for the switch.
+const MOST_WAIT: Duration = Duration::from_secs(5);
 
 /// How far the look for chunks without a vector has come.
 #[derive(Debug, Default)]
@@ -90,7 +94,7 @@ fn switch(change: &ModelChange) -> Result<()> {
             return Ok(None);
         }
         let missing = find(change, (0, 0))?;
-        match embed(change, &missing)? {
+        match interrupts::while_wanted(while_others_wait(), || embed(change, &missing))? {
             Embedded::TooLong(documents) => return Ok(Some(documents)),
             Embedded::Vectors(vectors) => store(change, &missing, &vectors)?,
         }
@@ -102,6 +106,17 @@ fn switch(change: &ModelChange) -> Result<()> {
     match too_long {
         Some(documents) => cut_anew(change, documents),
         None => Ok(()),
+    }
+}
+
+/// Ends a wait for the engine during the switch: with it, somebody's documents would wait as long.
+fn while_others_wait() -> impl Fn() -> Result<()> {
+    let since = Instant::now();
+    move || {
+        if since.elapsed() < MOST_WAIT && !worker::should_stop() {
+            return Ok(());
+        }
+        Err(Error::new(PgSqlErrorCode::ERRCODE_QUERY_CANCELED, "the engine takes too long for the switch"))
     }
 }
 

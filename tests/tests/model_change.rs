@@ -1,6 +1,6 @@
 //! Another embedding model, or another way of cutting, for a collection that is in use.
 
-use rag_tests::{Database, Session};
+use rag_tests::{Database, Session, wait_until};
 use std::time::{Duration, Instant};
 
 const OTHER: &str = "all-MiniLM-L6-v2";
@@ -98,6 +98,50 @@ fn another_way_of_cutting_applies_to_what_is_there() {
     ann.refuses(
         "22023",
         "SELECT rag_alter_collection('default', options => '{\"chunking\": {\"sise\": 50}}')",
+    );
+}
+
+#[test]
+fn documents_that_come_while_options_are_changed_are_cut_by_the_new_ones() {
+    let database = Database::new("recut_meanwhile");
+    let role = database.role("ann");
+    let mut ann = database.connect(&role);
+    let text = "The clerk copied the ledger of the harbour. ".repeat(100);
+    ann.ingest(&text, "ledger");
+    ann.run(
+        "BEGIN; SELECT rag_alter_collection('default', options => '{\"chunking\": {\"size\": 50, \"overlap\": 0}}')",
+    );
+    let mut other = database.connect(&role);
+    other.run(&format!("INSERT INTO rag.document (uri, content) VALUES ('meanwhile', '{text}')"));
+    wait_until("a worker is at it", Duration::from_secs(120), || {
+        other.count("SELECT count(*) FROM rag.job WHERE state IN ('running', 'done')") == 2
+    });
+    ann.run("COMMIT");
+    ann.settle();
+    assert_eq!(ann.count("SELECT count(DISTINCT document_id) FROM rag.chunk"), 2);
+    assert!(ann.count("SELECT max(tokens) FROM rag.chunk") <= 50);
+}
+
+#[test]
+fn two_sessions_that_change_different_options_change_both() {
+    let database = Database::new("options_of_two");
+    let role = database.role("ann");
+    let mut ann = database.connect(&role);
+    ann.ingest("A ledger.", "ledger");
+    ann.run("BEGIN; SELECT rag_alter_collection('default', options => '{\"feedback_boost\": 0.5}')");
+    let mut other = database.connect(&role);
+    let alter = std::thread::spawn(move || {
+        other.run("SELECT rag_alter_collection('default', options => '{\"remote\": false}')")
+    });
+    let mut admin = database.admin();
+    wait_until("the other waits", Duration::from_secs(60), || {
+        admin.count("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == 1
+    });
+    ann.run("COMMIT");
+    assert!(alter.join().is_ok());
+    assert_eq!(
+        ann.column("SELECT options FROM rag.collection"),
+        ["{\"remote\": false, \"feedback_boost\": 0.5}"]
     );
 }
 

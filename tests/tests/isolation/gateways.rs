@@ -290,6 +290,31 @@ fn a_gateway_may_be_held_to_set_local() {
 
 /// Texts would be cut within their characters in one, and not be read again.
 #[test]
+fn a_user_of_a_gateway_that_was_made_anew_is_another() {
+    let database = Database::new("gateway_anew");
+    let mut admin = database.admin();
+    let write = |gateway: &str| {
+        let mut app = database.connect(gateway);
+        app.run("SET rag_ext.user_id = '7'");
+        app.run("INSERT INTO rag.document (uri, content) VALUES ('page', 'Owned by user 7.')");
+        app.settle();
+        assert_eq!(
+            app.column("SELECT owner || ' ' || uri FROM rag.document"),
+            [format!("user:{gateway}/7 page")]
+        );
+        assert_eq!(app.count("SELECT count(*) FROM rag_search('owned', mode => 'keyword')"), 1);
+    };
+    let gateway = database.gateway("gateway");
+    write(&gateway);
+    admin.run(&format!("SELECT rag_unregister_gateway('{gateway}'), rag_disable('{gateway}')"));
+    admin.run(&format!("DROP OWNED BY {gateway}; DROP ROLE {gateway}"));
+    assert_eq!(database.gateway("gateway"), gateway);
+    write(&gateway);
+    let owners = admin.column("SELECT split_part(owner, '#', 2) <> '' FROM rag.document ORDER BY 1");
+    assert_eq!(owners, ["f", "t"], "the former user's is set apart");
+}
+
+#[test]
 fn a_database_of_another_encoding_is_refused() {
     let database = Database::new("encodings");
     for encoding in ["LATIN1", "SQL_ASCII"] {

@@ -209,6 +209,24 @@ fn a_role_created_again_inherits_nothing() {
 }
 
 #[test]
+fn a_role_created_again_has_its_own_uris_also_where_a_group_enables_it() {
+    let database = Database::new("recreated_member");
+    let mut admin = database.admin();
+    let (group, ann) = (database.role("group"), database.role("ann"));
+    let write = |text: &str| {
+        let mut session = database.connect(&ann);
+        session.run(&format!("INSERT INTO rag.document (uri, content) VALUES ('page', '{text}')"));
+        session.column("SELECT content FROM rag.document")
+    };
+    assert_eq!(write("Of the first."), ["Of the first."]);
+    admin.run(&format!(
+        "SELECT rag_disable('{ann}'); DROP OWNED BY {ann}; DROP ROLE {ann}; CREATE ROLE {ann} LOGIN IN ROLE {group}"
+    ));
+    assert_eq!(write("Of the second."), ["Of the second."]);
+    assert_eq!(admin.count("SELECT count(DISTINCT owner) FROM rag.document"), 2);
+}
+
+#[test]
 fn a_renamed_role_keeps_its_documents() {
     let database = Database::new("renamed");
     let mut admin = database.admin();

@@ -195,6 +195,34 @@ fn what_is_inserted_while_its_collection_is_deleted_does_not_stay_behind() {
 }
 
 #[test]
+fn what_waits_for_the_deletion_of_its_collection_is_refused() {
+    let database = Database::new("drop_waits");
+    let role = database.role("ann");
+    let mut ann = database.connect(&role);
+    ann.run("SELECT rag_create_collection('notes')");
+    put(&mut ann, "notes", 1);
+    put(&mut ann, "default", 1);
+    ann.settle();
+    ann.run("BEGIN; SELECT rag_drop_collection('notes')");
+    let refused = [
+        "INSERT INTO rag.document (collection, content) VALUES ('notes', 'Too late.')",
+        "UPDATE rag.document SET collection = 'notes' WHERE collection = 'default'",
+        "SELECT rag_ingest('Too late.', collection => 'notes', options => '{\"sync\": true}')",
+    ]
+    .map(|sql| {
+        let mut other = database.connect(&role);
+        std::thread::spawn(move || other.error(sql).code)
+    });
+    let mut admin = database.admin();
+    wait_until("all wait", LIMIT, || {
+        admin.count("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == 3
+    });
+    ann.run("COMMIT");
+    assert_eq!(refused.map(|code| code.join().unwrap()), ["42704"; 3]);
+    assert_eq!(ann.column("SELECT collection FROM rag.document"), ["default"]);
+}
+
+#[test]
 fn deleting_is_the_owners_alone_and_takes_others_documents_along() {
     let database = Database::new("drop_rights");
     let (ann_role, bob_role) = (database.role("ann"), database.role("bob"));

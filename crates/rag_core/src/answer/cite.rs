@@ -2,6 +2,7 @@
 //!
 //! Whether a passage supports a sentence is measured elsewhere; here markers are read and quotes are found.
 
+use super::plain::readable;
 use crate::sentence::{sentences, trimmed};
 use crate::terms::Terms;
 use regex::Regex;
@@ -54,7 +55,8 @@ pub fn parse_completion(text: &str, passages: usize) -> ParsedAnswer {
             (!is_refusal(plain), plain.to_owned())
         }
     };
-    let (answer, cited) = with_known_markers(&answer, passages);
+    // As its reader will see it: what is invisible in a marker makes it no other text.
+    let (answer, cited) = with_known_markers(&readable(&answer), passages);
     let has_words = without_markers(&answer).contains(char::is_alphanumeric);
     if found && has_words {
         ParsedAnswer { found: true, answer, cited }
@@ -93,6 +95,11 @@ pub fn marked_sentences(answer: &str) -> Vec<(Range<usize>, Vec<usize>)> {
 /// A text without its citation markers.
 pub fn without_markers(text: &str) -> String {
     with_known_markers(text, 0).0
+}
+
+/// An answer as it is shown, where taking marks out of it may have made markers: those of its citations, 1 to `citations`, alone.
+pub fn with_citations_alone(text: &str, citations: usize) -> String {
+    with_known_markers(text, citations).0
 }
 
 /// A text of a document whose own numbers in brackets cannot be taken for an answer's: `so it was [12]` reads

@@ -204,3 +204,18 @@ fn numbers_of_a_document_are_no_citations() {
         "So it was (12). Also (1, 2) a[3] `b [4]`"
     );
 }
+
+#[test]
+fn markers_are_read_as_they_will_be_seen() {
+    check(
+        "The limit is three [9\u{200b}8], or four [\u{200b}2].",
+        3,
+        "The limit is three, or four [2].",
+        &[2],
+    );
+    check("The limit is three [&#57;8], or four &lsqb;2&rsqb;.", 3, "The limit is three, or four [2].", &[2]);
+    check("The limit is three [&\u{200b}#57;8].", 3, "The limit is three.", &[]);
+    let shown = super::super::plain::defused("It is three [1], or [1[](https://b.example/)2].");
+    assert!(shown.contains("[12]"), "{shown}");
+    assert_eq!(with_citations_alone(&shown, 1), "It is three [1], or.");
+}

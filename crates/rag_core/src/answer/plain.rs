@@ -49,7 +49,7 @@ static ACTIVE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 ///   brackets that are no tag of HTML, as in `` `Vec<String>` ``.
 /// - Entities become the characters that they stand for first. Commands to a terminal and invisible characters go.
 pub fn defused(text: &str) -> String {
-    let text = link::without_links(&visible(&entity::decoded(text)));
+    let text = link::without_links(&readable(text));
     let mut shown = String::with_capacity(text.len());
     let mut last = 0;
     for span in code::spans(&text) {
@@ -59,6 +59,22 @@ pub fn defused(text: &str) -> String {
     }
     push_prose(&text[last..], &mut shown);
     shown
+}
+
+/// Most times that a text is read anew because what was taken out of it made an entity; what makes more is no writing.
+const MAX_READINGS: usize = 4;
+
+/// A text as it is read: [`visible`], with the characters that entities stand for.
+pub(super) fn readable(text: &str) -> String {
+    let mut text = visible(&entity::decoded(text));
+    for _ in 0..MAX_READINGS {
+        let next = visible(&entity::decoded(&text));
+        if next == text {
+            break;
+        }
+        text = next;
+    }
+    text
 }
 
 /// A text without commands to a terminal and without invisible characters. Joiners stay between letters that need them.
