@@ -292,14 +292,14 @@ fn workers_keep_away_until_a_dump_is_restored() {
 
     // Pending work is there, and the space of its vectors is not.
     let (first, rest) = script.split_at(script.find("\nCOPY rag.vector_space ").unwrap() + 1);
-    assert!(first.contains("\nCOPY rag.job ") && !first.contains("\nCOPY rag.chunk "));
+    assert!(first.contains("\nCOPY rag.job ") && first.contains("\nCOPY rag.document "));
     let mut command = cluster.program("psql");
     command.args(["--set", "ON_ERROR_STOP=1", "--quiet", "--dbname", "restored"]);
     let mut psql =
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut script = psql.stdin.take().unwrap();
     script.write_all(first.as_bytes()).unwrap();
-    script.write_all(b"UPDATE rag.collection SET paused_at = NULL;\n").unwrap();
+    script.write_all(b"UPDATE rag.collection SET paused_at = NULL;\nSELECT rag.wake_workers();\n").unwrap();
     script.flush().unwrap();
     let mut restored = cluster.connect("postgres", "restored");
     wait_until("the first part is there", Duration::from_secs(60), || {

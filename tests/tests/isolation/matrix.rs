@@ -21,9 +21,10 @@ const BY_DOMAIN: [&str; 12] = [
     "graph_job",
 ];
 /// Relations that are not for ordinary roles.
-const INTERNAL: [&str; 11] = [
+const INTERNAL: [&str; 12] = [
     "gateway",
     "log_reader",
+    "restore",
     "prompt",
     "embedding",
     "vector_space",

@@ -206,7 +206,7 @@ fn what_waits_for_the_deletion_of_its_collection_is_refused() {
     ann.run("BEGIN; SELECT rag_drop_collection('notes')");
     let refused = [
         "INSERT INTO rag.document (collection, content) VALUES ('notes', 'Too late.')",
-        "UPDATE rag.document SET collection = 'notes' WHERE collection = 'default'",
+        "UPDATE rag.document SET collection = 'notes', uri = 'moved' WHERE collection = 'default'",
         "SELECT rag_ingest('Too late.', collection => 'notes', options => '{\"sync\": true}')",
     ]
     .map(|sql| {
