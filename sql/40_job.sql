@@ -180,7 +180,7 @@ BEGIN
     FROM pair p;
 
     IF moved IS NOT NULL THEN
-        PERFORM rag.require_collections(ARRAY(SELECT DISTINCT n.domain_id FROM changed n));
+        PERFORM rag.require_collections(ARRAY(SELECT DISTINCT n.domain_id FROM changed n WHERE n.id = ANY (moved)));
         PERFORM rag.forget_documents(left_domains, moved);
     END IF;
     IF queued IS NOT NULL THEN

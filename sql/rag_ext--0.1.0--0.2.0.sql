@@ -190,50 +190,52 @@ INSERT INTO rag.allowed VALUES ('read', 'SELECT', 'feedback'), ('write', 'DELETE
     ('read', 'SELECT', 'feedback_judgement'),
     ('read', 'SELECT', 'feedback_chunk_judgement') ON CONFLICT DO NOTHING;
 
-CREATE FUNCTION rag.rename_owner(old_name text, of_role regrole, new_name text) RETURNS void LANGUAGE plpgsql
+CREATE FUNCTION rag.set_apart(collection_name text, owner_name text, document_uri text) RETURNS void LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $$
 BEGIN
-    -- Others' documents in their collections say so.
-    UPDATE rag.document d SET collection = new_name || '/' || c.name
-    FROM rag.domain dm JOIN rag.collection c ON c.id = dm.collection_id
-    WHERE dm.id = d.domain_id AND c.owner = old_name AND c.owner_role = of_role AND d.collection = old_name || '/' || c.name;
-    UPDATE rag.collection SET owner = new_name WHERE owner = old_name AND owner_role = of_role;
-    UPDATE rag.collection_grant SET owner = new_name WHERE owner = old_name AND owner_role = of_role;
-    UPDATE rag.document d SET owner = new_name FROM rag.domain dm
-    WHERE dm.id = d.domain_id AND dm.owner = old_name AND dm.owner_role = of_role;
-    UPDATE rag.metadata_rule SET owner = new_name WHERE owner = old_name AND owner_role = of_role;
-    UPDATE rag.domain SET owner = new_name WHERE owner = old_name AND owner_role = of_role;
+    UPDATE rag.document d SET owner = owner_name || '#' || dm.owner_role::oid FROM rag.domain dm
+    WHERE d.collection = collection_name AND d.owner = owner_name AND d.uri = document_uri AND dm.id = d.domain_id;
 END $$;
-COMMENT ON FUNCTION rag.rename_owner(text, regrole, text) IS 'Has what belongs to a role under one name belong to it under another.';
-
-CREATE FUNCTION rag.set_apart(found_role regrole, principal text) RETURNS void LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    of_role regrole;
-BEGIN
-    FOR of_role IN
-        SELECT c.owner_role FROM rag.collection c WHERE c.owner = principal AND c.owner_role <> found_role
-        UNION SELECT d.owner_role FROM rag.domain d WHERE d.owner = principal AND d.owner_role <> found_role
-        UNION SELECT r.owner_role FROM rag.metadata_rule r WHERE r.owner = principal AND r.owner_role <> found_role
-    LOOP
-        PERFORM rag.rename_owner(principal, of_role, principal || '#' || of_role::oid);
-    END LOOP;
-END $$;
-COMMENT ON FUNCTION rag.set_apart(regrole, text) IS
-    'Renames what belonged to another role under a principal''s name, such as one of a role that was dropped, so that the name is this role''s alone.';
+COMMENT ON FUNCTION rag.set_apart(text, text, text) IS
+    'Renames the owner of a document that belongs to another role of that name, such as one that was dropped: its uri is free then.';
 
 CREATE OR REPLACE FUNCTION rag.adopt_principal(found_role regrole, principal text) RETURNS void LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $$
 DECLARE
-    former text;
+    stale record;
 BEGIN
-    PERFORM rag.set_apart(found_role, principal);
-    FOR former IN
-        SELECT r.owner FROM rag.metadata_rule r WHERE r.owner_role = found_role AND r.owner <> principal AND r.owner LIKE 'role:%'
-        UNION SELECT c.owner FROM rag.collection c WHERE c.owner_role = found_role AND c.owner <> principal AND c.owner LIKE 'role:%'
-        UNION SELECT d.owner FROM rag.domain d WHERE d.owner_role = found_role AND d.owner <> principal AND d.owner LIKE 'role:%'
+    FOR stale IN SELECT * FROM (
+        SELECT c.owner AS old_name, c.owner || '#' || c.owner_role::oid AS new_name, c.owner_role AS of_role
+        FROM rag.collection c WHERE c.owner = principal AND c.owner_role <> found_role
+        UNION
+        SELECT d.owner, d.owner || '#' || d.owner_role::oid, d.owner_role
+        FROM rag.domain d WHERE d.owner = principal AND d.owner_role <> found_role
+        UNION
+        SELECT r.owner, r.owner || '#' || r.owner_role::oid, r.owner_role
+        FROM rag.metadata_rule r WHERE r.owner = principal AND r.owner_role <> found_role
+        UNION
+        SELECT r.owner, principal, r.owner_role
+        FROM rag.metadata_rule r WHERE r.owner_role = found_role AND r.owner <> principal AND r.owner LIKE 'role:%'
+        UNION
+        SELECT c.owner, principal, c.owner_role
+        FROM rag.collection c WHERE c.owner_role = found_role AND c.owner <> principal AND c.owner LIKE 'role:%'
+        UNION
+        SELECT d.owner, principal, d.owner_role
+        FROM rag.domain d WHERE d.owner_role = found_role AND d.owner <> principal AND d.owner LIKE 'role:%'
+        -- What is set apart makes room for what gets the name.
+        ) names ORDER BY of_role = found_role
     LOOP
-        PERFORM rag.rename_owner(former, found_role, principal);
+        -- Others' documents in their collections say so.
+        UPDATE rag.document d SET collection = stale.new_name || '/' || c.name
+        FROM rag.domain dm JOIN rag.collection c ON c.id = dm.collection_id
+        WHERE dm.id = d.domain_id AND c.owner = stale.old_name AND c.owner_role = stale.of_role
+          AND d.collection = stale.old_name || '/' || c.name;
+        UPDATE rag.collection SET owner = stale.new_name WHERE owner = stale.old_name AND owner_role = stale.of_role;
+        UPDATE rag.collection_grant SET owner = stale.new_name WHERE owner = stale.old_name AND owner_role = stale.of_role;
+        UPDATE rag.document d SET owner = stale.new_name FROM rag.domain dm
+        WHERE dm.id = d.domain_id AND dm.owner = stale.old_name AND dm.owner_role = stale.of_role;
+        UPDATE rag.metadata_rule SET owner = stale.new_name WHERE owner = stale.old_name AND owner_role = stale.of_role;
+        UPDATE rag.domain SET owner = stale.new_name WHERE owner = stale.old_name AND owner_role = stale.of_role;
     END LOOP;
     UPDATE rag.collection_grant g SET principal = adopt_principal.principal
     WHERE g.principal_role = found_role AND g.principal LIKE 'role:%' AND g.principal <> adopt_principal.principal;
@@ -471,7 +473,7 @@ BEGIN
     FROM pair p;
 
     IF moved IS NOT NULL THEN
-        PERFORM rag.require_collections(ARRAY(SELECT DISTINCT n.domain_id FROM changed n));
+        PERFORM rag.require_collections(ARRAY(SELECT DISTINCT n.domain_id FROM changed n WHERE n.id = ANY (moved)));
         PERFORM rag.forget_documents(left_domains, moved);
     END IF;
     IF queued IS NOT NULL THEN

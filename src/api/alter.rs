@@ -12,6 +12,11 @@ use crate::workers;
 use pgrx::prelude::*;
 use rag_core::collection::{CollectionOptions, altered};
 use rag_core::graph::Extraction;
+use serde_json::Value;
+use std::ffi::CStr;
+
+/// How long a change of options waits for each of those who write to the collection.
+const LOCK_TIMEOUT: &CStr = c"5s";
 
 #[pg_extern(sql = false)]
 fn rag_alter_collection(
@@ -33,28 +38,32 @@ fn rag_alter_collection(
         }
         if options.is_some() {
             let given = options_of(options)?;
-            elevation::elevated(|| -> Result<()> {
-                // As they are now, or one of two sessions would take back what the other has set.
-                let former = collection::lock_options(chosen.id)?.ok_or_else(|| missing(name))?;
-                let (options, cuts) = altered(&former, &given);
-                let wanted = CollectionOptions::from_json(&options)?;
-                collection::set_options(chosen.id, &options)?;
-                match wanted.graph {
-                    Extraction::Rules => graph_job::forget_collection(chosen.id)?,
-                    Extraction::Chat => graph_job::retry_collection(chosen.id).map(drop)?,
-                }
-                if cuts { cut_anew(chosen.id) } else { Ok(()) }
-            })?;
+            let set = || set_options(chosen.id, name, &given);
+            elevation::elevated(|| elevation::with_settings(&[(c"lock_timeout", LOCK_TIMEOUT)], set)).map_err(
+                |error| match error.is_about_a_lock() {
+                    true => error.hint(
+                        "Somebody writes to the collection in a transaction that is still open: try again when it has ended.",
+                    ),
+                    false => error,
+                },
+            )?;
         }
         workers::wake_at_commit();
         Ok(())
     })
 }
 
-/// Has all documents of a collection cut by its new options. Most of them while others write on, for who holds a document may
-/// wait for its collection; then, with all who write waiting, those that others have written by the former options meanwhile.
-fn cut_anew(collection: Id) -> Result<()> {
-    job::process_anew(collection)?;
-    collection::lock_against_writers(collection)?;
-    job::process_anew(collection)
+/// Changes options, with the documents that this is about, and waits for nobody longer than `lock_timeout`. Who writes a document at
+/// once holds its job, and then waits for the collection.
+fn set_options(collection: Id, name: &str, given: &Value) -> Result<()> {
+    // As they are now, or one of two sessions would take back what the other has set.
+    let former = collection::lock_options(collection)?.ok_or_else(|| missing(name))?;
+    let (options, cuts) = altered(&former, given);
+    let wanted = CollectionOptions::from_json(&options)?;
+    collection::set_options(collection, &options)?;
+    match wanted.graph {
+        Extraction::Rules => graph_job::forget_collection(collection)?,
+        Extraction::Chat => graph_job::retry_collection(collection).map(drop)?,
+    }
+    if cuts { job::process_anew(collection) } else { Ok(()) }
 }

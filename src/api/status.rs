@@ -8,7 +8,7 @@ use crate::pg::ErrorReport;
 use crate::pg::notes::{self, Log};
 use crate::pg::{elevation, principal, server, shared, transaction};
 use crate::storage::steering::{self, Steered};
-use crate::storage::{self, restore};
+use crate::storage::{self, installed, restore};
 use pgrx::JsonB;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
@@ -72,7 +72,7 @@ fn describe_workers(lines: &mut Lines) -> Result<()> {
         lines.bad("ingestion: the launcher is not running; the server's log says why");
     } else if config::ingest_workers() == 0 {
         lines.bad("ingestion: off (rag_ext.ingest_workers = 0)");
-    } else if elevation::elevated(restore::is_noted)? {
+    } else if elevation::elevated(is_being_restored)? {
         lines.good("ingestion: waits until the restore of a dump is over");
     } else {
         lines.good(format!(
@@ -81,6 +81,11 @@ fn describe_workers(lines: &mut Lines) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// False before the objects are of the library's version.
+fn is_being_restored() -> Result<bool> {
+    Ok(installed::is_installed()? && restore::is_noted()?)
 }
 
 /// Counts are about all users together.

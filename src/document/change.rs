@@ -51,7 +51,7 @@ fn before_insert(mut new: Row<'_>) -> Result<Row<'_>> {
     set(&mut new, "collection", goes_to.collection)?;
     set(&mut new, "owner", goes_to.owner)?;
     check_uri(&new)?;
-    displace_dropped(&new)?;
+    make_way(&new)?;
     set(&mut new, "sha256", hash.to_vec())?;
     set_system_columns(&mut new)?;
     target::row_is_done();
@@ -110,7 +110,7 @@ fn before_update<'a>(old: &Row<'_>, mut new: Row<'a>) -> Result<Row<'a>> {
     }
     if moves || get::<String>(old, "uri")? != get::<String>(&new, "uri")? {
         check_uri(&new)?;
-        displace_dropped(&new)?;
+        make_way(&new)?;
     }
     let has_new_content = get::<&[u8]>(old, "sha256")? != Some(hash.as_slice());
     for (given, found) in [("title", "parsed_title"), ("media_type", "detected_type")] {
@@ -146,12 +146,12 @@ fn before_update<'a>(old: &Row<'_>, mut new: Row<'a>) -> Result<Row<'a>> {
     Ok(new)
 }
 
-/// A document of a collection that was deleted, and is not cleared away yet, must not hold the key.
-fn displace_dropped(new: &Row<'_>) -> Result<()> {
+/// A document that nobody sees must not hold the key.
+fn make_way(new: &Row<'_>) -> Result<()> {
     let key = |column| get::<String>(new, column);
     match (key("collection")?, key("owner")?, key("uri")?) {
         (Some(collection), Some(owner), Some(uri)) => {
-            elevation::elevated(|| document::displace_dropped(&collection, &owner, &uri))
+            elevation::elevated(|| document::make_way(&collection, &owner, &uri))
         }
         _ => Ok(()),
     }

@@ -67,7 +67,7 @@ pub(crate) fn process_now(stored: Id) -> Result<()> {
     if written.done.is_empty() {
         return Err(Error::new(
             PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE,
-            "the document is being changed by another transaction",
+            "the document, or its collection, is being changed by another transaction",
         )
         .hint("Retry, or leave out {\"sync\": true} and rag_ext.sync."));
     }

@@ -231,24 +231,14 @@ pub(crate) fn lock_as_it_is(known: &Collection) -> Result<bool> {
     Ok(found.unwrap_or(false))
 }
 
-/// Options of a collection, which nobody else changes until the transaction ends. Elevated.
+/// Options of a collection, after whoever writes chunks of it or changes it is done; others wait until the transaction ends.
+/// Before anything else of it is locked or changed: only so do they find the new ones. Elevated.
 pub(crate) fn lock_options(collection: Id) -> Result<Option<serde_json::Value>> {
     spi::read_latest_one(
-        "SELECT options FROM rag.collection WHERE id = $1 FOR NO KEY UPDATE",
+        "SELECT options FROM rag.collection WHERE id = $1 FOR UPDATE",
         vec![uuid(collection).into()],
         |row| Ok(row.require::<JsonB>(1)?.0),
     )
-}
-
-/// Keeps everybody from writing chunks of a collection until the transaction ends: waits for those who do, and has others
-/// wait. Elevated.
-pub(crate) fn lock_against_writers(collection: Id) -> Result<()> {
-    spi::read_latest(
-        "SELECT FROM rag.collection WHERE id = $1 FOR UPDATE",
-        vec![uuid(collection).into()],
-        |_| Ok(()),
-    )
-    .map(drop)
 }
 
 /// Changes a collection's options. Elevated, after [`lock_options`].
@@ -292,19 +282,13 @@ pub(crate) fn find_domain(collection: Id, owner: &str) -> Result<Option<Id>> {
     Ok(found.map(id))
 }
 
-/// Creates the domain of an owner in a collection under a given id, unless it exists; returns its id. What a former role had
-/// under the owner's name is set apart: its uris are not this one's. Elevated.
+/// Creates the domain of an owner in a collection under a given id, unless it exists; returns its id. Elevated.
 pub(crate) fn ensure_domain(domain: Id, collection: Id, owner: &str) -> Result<Id> {
     let role = role_of_owner(owner)?;
     spi::run(
         "INSERT INTO rag.domain (id, collection_id, owner, owner_role) VALUES ($1, $2, $3, $4::oid::regrole)
          ON CONFLICT DO NOTHING",
         vec![uuid(domain).into(), uuid(collection).into(), owner.into(), role_number(role).into()],
-    )?;
-    spi::run(
-        "SELECT rag.set_apart($2::oid::regrole, $1)
-         WHERE EXISTS (SELECT FROM rag.domain d WHERE d.owner = $1 AND d.owner_role <> $2::oid::regrole)",
-        vec![owner.into(), role_number(role).into()],
     )?;
     let found = spi::read_latest_one(
         "SELECT id FROM rag.domain WHERE collection_id = $1 AND owner = $2 AND owner_role = $3::oid::regrole",

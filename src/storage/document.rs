@@ -2,7 +2,7 @@
 
 use super::{ByDomain, Id, id, id_of_text, uuid, uuids};
 use crate::error::{Error, Result};
-use crate::pg::spi;
+use crate::pg::{Oid, principal, spi};
 use pgrx::{JsonB, Uuid};
 use rag_core::metadata::rule::RuleDefinition;
 use rag_wire::Content;
@@ -231,13 +231,27 @@ pub(crate) fn lock_versions(domain: Id, documents: &[(Id, i64)]) -> Result<Vec<V
     Ok(documents.iter().map(lock).collect())
 }
 
-/// Takes a document of a deleted collection out of the way of a new one with the same key. Elevated.
-pub(crate) fn displace_dropped(collection: &str, owner: &str, uri: &str) -> Result<()> {
-    spi::run(
-        "DELETE FROM rag.document d USING rag.domain dm
-         WHERE d.collection = $1 AND d.owner = $2 AND d.uri = $3 AND dm.id = d.domain_id AND dm.collection_id IS NULL",
-        vec![collection.into(), owner.into(), uri.into()],
-    )
+/// Takes a document out of the way of a new one with the same key that nobody sees who writes the new one: one of a deleted
+/// collection is gone, one of another role of the owner's name, such as one that was dropped, is set apart. Elevated.
+pub(crate) fn make_way(collection: &str, owner: &str, uri: &str) -> Result<()> {
+    let key = || vec![collection.into(), owner.into(), uri.into()];
+    let there = spi::read_latest_one(
+        "SELECT dm.collection_id IS NULL, dm.owner_role::oid FROM rag.document d JOIN rag.domain dm ON dm.id = d.domain_id
+         WHERE d.collection = $1 AND d.owner = $2 AND d.uri = $3",
+        key(),
+        |row| Ok((row.require::<bool>(1)?, row.require::<Oid>(2)?)),
+    )?;
+    match there {
+        Some((true, _)) => spi::run(
+            "DELETE FROM rag.document d USING rag.domain dm
+             WHERE d.collection = $1 AND d.owner = $2 AND d.uri = $3 AND dm.id = d.domain_id AND dm.collection_id IS NULL",
+            key(),
+        ),
+        Some((false, role)) if principal::existing_role(owner)? != role => {
+            spi::run("SELECT rag.set_apart($1, $2, $3)", key())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What completing a document sets.

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::pg::{shared, worker};
 use crate::search;
 use crate::storage::segment::SegmentHeader;
-use crate::storage::{Id, installed, vector_codes};
+use crate::storage::{Id, installed, restore, vector_codes};
 use pgrx::PgLogLevel;
 use rag_bm25::Segment;
 
@@ -35,7 +35,9 @@ fn run(database: u32) {
 fn make_all() -> Result<()> {
     let mut place = (0, 0);
     let mut damage = None;
-    while !worker::should_stop() && worker::transaction(installed::is_installed)? {
+    // Of what is being restored, vectors may be missing that are still to come.
+    let may_go_on = || Ok(installed::is_installed()? && !restore::is_noted()?);
+    while !worker::should_stop() && worker::transaction(may_go_on)? {
         let Some(missing) = worker::transaction(|| vector_codes::missing(place))? else { break };
         worker::set_activity("rag_ext: making codes of vectors");
         place = missing.place();

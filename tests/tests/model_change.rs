@@ -114,12 +114,43 @@ fn documents_that_come_while_options_are_changed_are_cut_by_the_new_ones() {
     let mut other = database.connect(&role);
     other.run(&format!("INSERT INTO rag.document (uri, content) VALUES ('meanwhile', '{text}')"));
     wait_until("a worker is at it", Duration::from_secs(120), || {
-        other.count("SELECT count(*) FROM rag.job WHERE state IN ('running', 'done')") == 2
+        other.count("SELECT count(*) FROM rag.job WHERE started_at IS NOT NULL") == 2
+    });
+    // Who processes a document at once waits, and finds out.
+    let at_once = format!("SELECT rag_ingest('{text}', uri => 'at once', options => '{{\"sync\": true}}')");
+    let mut third = database.connect(&role);
+    let refused = std::thread::spawn({
+        let at_once = at_once.clone();
+        move || third.error(&at_once).code
+    });
+    let mut admin = database.admin();
+    wait_until("it waits", Duration::from_secs(120), || {
+        admin.count("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%at once%'") == 1
     });
     ann.run("COMMIT");
+    assert_eq!(refused.join().ok().as_deref(), Some("55P03"));
+    other.run(&at_once);
     ann.settle();
-    assert_eq!(ann.count("SELECT count(DISTINCT document_id) FROM rag.chunk"), 2);
+    assert_eq!(ann.count("SELECT count(DISTINCT document_id) FROM rag.chunk"), 3);
     assert!(ann.count("SELECT max(tokens) FROM rag.chunk") <= 50);
+}
+
+#[test]
+fn a_change_of_options_waits_for_nobody_who_writes_for_long_and_holds_nobody_up_meanwhile() {
+    let database = Database::new("options_locked");
+    let role = database.role("ann");
+    let mut ann = database.connect(&role);
+    ann.ingest("A ledger.", "ledger");
+    let mut writer = database.connect(&role);
+    writer.run("BEGIN");
+    writer.ingest("Another ledger.", "other");
+    let alter =
+        "SELECT rag_alter_collection('default', options => '{\"chunking\": {\"size\": 50, \"overlap\": 0}}')";
+    ann.refuses("55P03", alter);
+    writer.run("UPDATE rag.document SET content = 'A longer ledger.' WHERE uri = 'ledger'; COMMIT");
+    ann.run(alter);
+    ann.settle();
+    assert_eq!(ann.count("SELECT count(*) FROM rag.chunk"), 2);
 }
 
 #[test]

@@ -299,7 +299,7 @@ fn workers_keep_away_until_a_dump_is_restored() {
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut script = psql.stdin.take().unwrap();
     script.write_all(first.as_bytes()).unwrap();
-    script.write_all(b"UPDATE rag.collection SET paused_at = NULL;\nSELECT rag.wake_workers();\n").unwrap();
+    script.write_all(b"UPDATE rag.collection SET paused_at = NULL;\n").unwrap();
     script.flush().unwrap();
     let mut restored = cluster.connect("postgres", "restored");
     wait_until("the first part is there", Duration::from_secs(60), || {
@@ -307,7 +307,8 @@ fn workers_keep_away_until_a_dump_is_restored() {
             && restored.count("SELECT count(*) FROM rag.job WHERE state = 'queued'") == 1
             && restored.count("SELECT count(*) FROM rag.collection WHERE paused_at IS NULL") == 1
     });
-    // Some looks of the launcher.
+    restored.run("SELECT rag.wake_workers()");
+    // Some looks of workers.
     std::thread::sleep(Duration::from_secs(5));
     assert_eq!(restored.column("SELECT state FROM rag.job ORDER BY state"), ["done", "queued"]);
     assert!(restored.value("SELECT rag_status()").contains("waits until the restore of a dump is over"));

@@ -288,7 +288,6 @@ fn a_gateway_may_be_held_to_set_local() {
     app.refuses("42501", "SELECT count(*) FROM rag.document");
 }
 
-/// Texts would be cut within their characters in one, and not be read again.
 #[test]
 fn a_user_of_a_gateway_that_was_made_anew_is_another() {
     let database = Database::new("gateway_anew");
@@ -314,6 +313,7 @@ fn a_user_of_a_gateway_that_was_made_anew_is_another() {
     assert_eq!(owners, ["f", "t"], "the former user's is set apart");
 }
 
+/// Texts would be cut within their characters in one, and not be read again.
 #[test]
 fn a_database_of_another_encoding_is_refused() {
     let database = Database::new("encodings");

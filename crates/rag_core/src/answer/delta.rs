@@ -4,6 +4,7 @@
 //! tags are spoilt. What may become a marker or a link is held back until it is known.
 
 use super::cite;
+use super::plain::visible;
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -96,7 +97,7 @@ fn neutral(answer: &str) -> String {
         None => text.to_owned(),
     };
     // Addresses last: what is taken out may have parted one.
-    let text = replaced(&ADDRESS, &cite::without_markers(&replaced(&LINK, answer, "$1")), "…");
+    let text = replaced(&ADDRESS, &cite::without_markers(&replaced(&LINK, &visible(answer), "$1")), "…");
     let mut following = text.chars().skip(1);
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {

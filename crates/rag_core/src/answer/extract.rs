@@ -7,6 +7,7 @@ use super::Passage;
 use super::beside::{Wanted, beside};
 use super::cite::without_own_markers;
 use super::neutralise::touches;
+use super::plain::readable;
 use super::statement::{Statement, defined_term, is_row, statements, term_of};
 use crate::terms::{Terms, jaccard};
 use std::collections::{BTreeMap, BTreeSet};
@@ -358,7 +359,8 @@ pub fn compose(parts: &[(&str, usize)]) -> String {
     let mut written = String::new();
     let mut after_block = false;
     for (text, number) in parts {
-        let text = without_own_markers(text);
+        // As its reader will see it.
+        let text = without_own_markers(&readable(text));
         let is_block = text.contains('\n');
         if !written.is_empty() {
             written.push_str(if is_block || after_block { "\n\n" } else { " " });

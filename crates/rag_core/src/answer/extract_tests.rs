@@ -222,3 +222,9 @@ fn lexical_support_is_the_share_of_the_questions_words() {
     assert_eq!(lexical_support("cat food", "", "Dogs bark."), 0.0);
     assert_eq!(lexical_support("", "", "Dogs bark."), 0.0);
 }
+
+#[test]
+fn numbers_of_a_text_are_no_citations_however_they_are_written() {
+    let composed = compose(&[("So it was [9\u{200b}8], and &#91;1&#93;.", 1)]);
+    assert_eq!(composed, "So it was (98), and (1). [1]");
+}
