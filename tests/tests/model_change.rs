@@ -125,7 +125,7 @@ fn documents_that_come_while_options_are_changed_are_cut_by_the_new_ones() {
     });
     let mut admin = database.admin();
     wait_until("it waits", Duration::from_secs(120), || {
-        admin.count("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%at once%'") == 1
+        admin.count("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND backend_type = 'client backend'") == 1
     });
     ann.run("COMMIT");
     assert_eq!(refused.join().ok().as_deref(), Some("55P03"));
